@@ -1,0 +1,87 @@
+/* The structs behind the opaque handles. Shared by the core and all backends; never seen by applications. */
+#ifndef SATTN_LIB_OBJECTS_H
+#define SATTN_LIB_OBJECTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <sattn/buffer.h>
+#include <sattn/device.h>
+#include <sattn/gate.h>
+#include <sattn/permutation.h>
+#include <sattn/plan.h>
+#include <sattn/rows.h>
+
+#include "problem.h"
+
+struct sattn_backend_ops;
+
+struct sattn_context {
+  const struct sattn_backend_ops *ops;
+  sattn_device_info device;
+  sattn_kernel_family kernels; /* AUTO already replaced by SATTN_KERNELS if that is set */
+  char *cache_directory;       /* NULL: no cache on disk */
+  char *build_options;         /* never NULL */
+  uint32_t trace;              /* sum of sattn_trace_level */
+  pthread_mutex_t lock;        /* guards everything below and what a backend says in its own struct */
+  uint64_t next_id;            /* for plans and permutations */
+  char *build_log;             /* of the last failed program; NULL: none */
+  uint64_t programs_compiled;
+  uint64_t programs_cached;
+  void *impl; /* the backend's own state */
+};
+
+struct sattn_buffer {
+  sattn_context *context;
+  uint64_t bytes;
+  bool owned; /* made by sattn_buffer_create; wrapped memory is not freed */
+  void *impl; /* reference: the host pointer; opencl: struct of cl_buffer.h; cuda: struct of cuda_buffer.h */
+};
+
+struct sattn_permutation {
+  sattn_context *context;
+  int64_t length;
+  sattn_sharing sharing;
+  int64_t batch;    /* 1 unless shared out per batch */
+  int64_t kv_heads; /* 1 unless shared out per head */
+  int64_t count;    /* batch * kv_heads */
+  uint32_t *order;  /* host copy, [count][length] */
+  sattn_buffer *device_order; /* the same on the device; for length 0 a buffer of 0 bytes */
+  uint64_t id;
+  uint64_t hash;
+};
+
+struct sattn_plan {
+  sattn_context *context;
+  sattn_problem problem;
+  sattn_sizes maxima;
+  uint32_t passes;
+  sattn_plan_info info;
+  uint64_t id;
+  int profiling;
+  sattn_profile profile;
+  void *impl;
+};
+
+struct sattn_gate_plan {
+  sattn_context *context;
+  int64_t max_rows, inputs, outputs;
+  bool has_bias;
+  uint64_t workspace;
+  void *impl;
+};
+
+/* A context with options resolved and lock made, without a backend's part; used by the core and by the interop entries. */
+sattn_status sattn_context_allocate(const struct sattn_backend_ops *ops, const sattn_context_options *options, sattn_context **out_context,
+                                    sattn_error *error);
+
+/* Keeps the compiler's log of a failed program (takes a copy). */
+void sattn_context_set_build_log(sattn_context *context, const char *log);
+
+/* Index of the permutation that batch b and key/value head g use, 0 <= index < count. */
+int64_t sattn_permutation_index(sattn_sharing sharing, int64_t kv_heads, int64_t b, int64_t g);
+
+/* The packed default strides of [B, tokens, heads, width] where all three strides are zero. */
+void sattn_tensor_resolve(sattn_tensor *tensor, int64_t tokens, int64_t heads, int64_t width);
+
+#endif
