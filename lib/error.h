@@ -27,4 +27,10 @@ bool sattn_checked_multiply(uint64_t a, uint64_t b, uint64_t *result);
  * the caller of this function has initialised: fields beyond struct_size keep their default. */
 sattn_status sattn_copy_struct(const char *name, const void *from, size_t known_size, void *defaults, sattn_error *error);
 
+/* The same check for a struct that the library will fill. */
+sattn_status sattn_check_struct(const char *name, const void *target, size_t known_size, sattn_error *error);
+
+/* Copies as many fields of `from` as the checked `target` has room for; struct_size of the target stays. */
+void sattn_return_struct(const void *from, void *target);
+
 #endif

@@ -42,10 +42,10 @@ struct sattn_permutation {
   sattn_context *context;
   int64_t length;
   sattn_sharing sharing;
-  int64_t batch;    /* 1 unless shared out per batch */
-  int64_t kv_heads; /* 1 unless shared out per head */
-  int64_t count;    /* batch * kv_heads */
-  uint32_t *order;  /* host copy, [count][length] */
+  int64_t batch;              /* 1 unless shared out per batch */
+  int64_t kv_heads;           /* 1 unless shared out per head */
+  int64_t count;              /* batch * kv_heads */
+  uint32_t *order;            /* host copy, [count][length] */
   sattn_buffer *device_order; /* the same on the device; for length 0 a buffer of 0 bytes */
   uint64_t id;
   uint64_t hash;
@@ -74,6 +74,15 @@ struct sattn_gate_plan {
 /* A context with options resolved and lock made, without a backend's part; used by the core and by the interop entries. */
 sattn_status sattn_context_allocate(const struct sattn_backend_ops *ops, const sattn_context_options *options, sattn_context **out_context,
                                     sattn_error *error);
+
+/* A number that no other plan or permutation of the context has. */
+uint64_t sattn_context_new_id(sattn_context *context);
+
+/* Ends a public entry: traces a refusal (`error` holds its message) and returns `status`. */
+sattn_status sattn_context_report(const sattn_context *context, sattn_status status, const sattn_error *error);
+
+/* The refusal of a NULL context. */
+sattn_status sattn_context_missing(sattn_error *error);
 
 /* Keeps the compiler's log of a failed program (takes a copy). */
 void sattn_context_set_build_log(sattn_context *context, const char *log);
