@@ -1,0 +1,5 @@
+#include "vectors.h"
+
+const test_exception vectors_exceptions[] = {
+    {NULL, TEST_UNSUPPORTED, NULL, NULL},
+};
