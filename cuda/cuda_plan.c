@@ -1,0 +1,121 @@
+#include "cuda_plan.h"
+
+#include <stdlib.h>
+
+#include "cuda_attend.h"
+#include "cuda_program.h"
+
+/* Fastest first; the general ones last. */
+static const sattn_implementation *const implementations[] = {
+    &sattn_cuda_attend_general.common,
+};
+
+/* plan->impl */
+typedef struct cuda_plan_state {
+  const sattn_cuda_attend *forward, *backward; /* NULL: pass not asked for */
+  void *forward_state, *backward_state;
+} cuda_plan_state;
+
+/* ---- choice ---- */
+
+static sattn_status choose(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
+                           sattn_choice *choice, sattn_plan_info *info, sattn_error *error) {
+  sattn_dispatch dispatch;
+  dispatch.context = context;
+  dispatch.family = context->kernels == SATTN_KERNELS_AUTO ? SATTN_KERNELS_GPU : context->kernels;
+  dispatch.list = implementations;
+  dispatch.count = sizeof implementations / sizeof implementations[0];
+  return sattn_dispatch_choose(&dispatch, problem, maxima, passes, choice, info, error);
+}
+
+static sattn_status check_allocation(const sattn_context *context, const char *what, uint64_t bytes, sattn_error *error) {
+  if (bytes <= context->device.max_allocation_bytes) return SATTN_OK;
+  return sattn_fail(error, SATTN_OUT_OF_MEMORY, what, "%llu bytes needed at the maxima, at most %llu bytes in one allocation on %s",
+                    (unsigned long long)bytes, (unsigned long long)context->device.max_allocation_bytes, context->device.id);
+}
+
+sattn_status sattn_cuda_plan_query(sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
+                                   sattn_plan_info *info, sattn_error *error) {
+  sattn_choice choice;
+  sattn_plan_info chosen = *info;
+  sattn_status status = sattn_cuda_images_check(error);
+  if (status == SATTN_OK) status = choose(context, problem, maxima, passes, &choice, &chosen, error);
+  if (status != SATTN_OK) return status;
+  sattn_array_bytes bytes = sattn_problem_array_bytes(problem, maxima);
+  status = check_allocation(context, "query", bytes.query, error);
+  if (status == SATTN_OK) status = check_allocation(context, "key", bytes.key, error);
+  if (status == SATTN_OK) status = check_allocation(context, "lse", bytes.lse, error);
+  if (status == SATTN_OK) status = check_allocation(context, "workspace", chosen.forward_workspace, error);
+  if (status == SATTN_OK) status = check_allocation(context, "workspace", chosen.backward_workspace, error);
+  if (status == SATTN_OK) *info = chosen;
+  return status;
+}
+
+/* ---- life ---- */
+
+static sattn_status prepare_passes(sattn_plan *plan, cuda_plan_state *state, const sattn_choice *choice, sattn_error *error) {
+  const sattn_cuda_attend *forward = (const sattn_cuda_attend *)choice->forward;
+  const sattn_cuda_attend *backward = (const sattn_cuda_attend *)choice->backward;
+  sattn_status status = SATTN_OK;
+  if (forward) {
+    status = forward->prepare(plan, &state->forward_state, error);
+    if (status == SATTN_OK) state->forward = forward;
+  }
+  if (status == SATTN_OK && backward) {
+    status = backward->prepare(plan, &state->backward_state, error);
+    if (status == SATTN_OK) state->backward = backward;
+  }
+  return status;
+}
+
+sattn_status sattn_cuda_plan_prepare(sattn_plan *plan, sattn_error *error) {
+  sattn_choice choice;
+  sattn_plan_info info = plan->info;
+  sattn_status status = sattn_cuda_context_usable(plan->context, error);
+  if (status == SATTN_OK) status = choose(plan->context, &plan->problem, &plan->maxima, plan->passes, &choice, &info, error);
+  if (status != SATTN_OK) return status;
+  cuda_plan_state *state = calloc(1, sizeof *state);
+  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+  plan->impl = state;
+  status = sattn_cuda_enter(plan->context, error);
+  if (status == SATTN_OK) status = sattn_cuda_leave(plan->context, prepare_passes(plan, state, &choice, error), error);
+  if (status != SATTN_OK) sattn_cuda_plan_destroy(plan);
+  return status;
+}
+
+void sattn_cuda_plan_destroy(sattn_plan *plan) {
+  cuda_plan_state *state = plan->impl;
+  if (!state) return;
+  bool entered = sattn_cuda_enter(plan->context, NULL) == SATTN_OK;
+  if (state->forward) state->forward->destroy(plan->context, state->forward_state);
+  if (state->backward) state->backward->destroy(plan->context, state->backward_state);
+  if (entered) sattn_cuda_leave(plan->context, SATTN_OK, NULL);
+  free(state);
+  plan->impl = NULL;
+}
+
+/* ---- execution ---- */
+
+/* Profiling writes into the plan, which is otherwise constant while calls are made; plan.h forbids calls in flight together with it. */
+static sattn_profile *profile_of(const sattn_plan *plan) {
+  return plan->profiling ? &((sattn_plan *)plan)->profile : NULL;
+}
+
+sattn_status sattn_cuda_forward(const sattn_plan *plan, const sattn_forward_args *args, const sattn_submission *submission,
+                                sattn_error *error) {
+  cuda_plan_state *state = plan->impl;
+  sattn_cuda_chain chain;
+  sattn_status status = sattn_cuda_chain_begin(&chain, plan->context, submission, profile_of(plan), error);
+  if (status == SATTN_OK) status = state->forward->enqueue_forward(plan, state->forward_state, args, &chain, error);
+  return sattn_cuda_chain_end(&chain, status, error);
+}
+
+sattn_status sattn_cuda_backward(const sattn_plan *plan, const sattn_backward_args *args, const sattn_submission *submission,
+                                 sattn_error *error) {
+  cuda_plan_state *state = plan->impl;
+  if (!state->backward) return sattn_unsupported(plan->context, "backward", error);
+  sattn_cuda_chain chain;
+  sattn_status status = sattn_cuda_chain_begin(&chain, plan->context, submission, profile_of(plan), error);
+  if (status == SATTN_OK) status = state->backward->enqueue_backward(plan, state->backward_state, args, &chain, error);
+  return sattn_cuda_chain_end(&chain, status, error);
+}
