@@ -120,8 +120,19 @@ sattn_status sattn_reference_forward(const sattn_plan *plan, const sattn_forward
   (void)error;
   const sattn_problem *problem = &plan->problem;
   forward_call call = {.args = args, .problem = problem};
-  call.inputs = (sattn_reference_inputs){problem,       args->sizes,    args->permutation, args->query,       args->key,        args->value,
-                                         args->gate_sa, args->gate_swa, args->lengths,     args->query_start, args->sink_logits};
+  call.inputs = (sattn_reference_inputs){.problem = problem,
+                                         .profiled = plan->profiling != 0,
+                                         .sizes = args->sizes,
+                                         .permutation = args->permutation,
+                                         .query = args->query,
+                                         .key = args->key,
+                                         .value = args->value,
+                                         .gate_sa = args->gate_sa,
+                                         .gate_swa = args->gate_swa,
+                                         .lengths = args->lengths,
+                                         .query_start = args->query_start,
+                                         .sink_logits = args->sink_logits};
+  double start = sattn_reference_seconds();
   unsigned char *workspace = (unsigned char *)args->workspace->impl + args->workspace_offset;
   sattn_reference_head_begin(&call.inputs, SATTN_PASS_FORWARD, workspace, &call.head);
   for (int64_t b = 0; b < args->sizes.batch; ++b) {
@@ -132,6 +143,7 @@ sattn_status sattn_reference_forward(const sattn_plan *plan, const sattn_forward
       }
     }
   }
+  sattn_reference_profile(plan, &call.head, start);
   if (submission->out_event) *submission->out_event = (sattn_event){NULL};
   return SATTN_OK;
 }

@@ -142,8 +142,9 @@ static void grad_head(backward_call *call, int64_t b, int64_t g) {
   const sattn_problem *problem = call->problem;
   sattn_reference_head *head = &call->head;
   int64_t width = problem->head_dim, elements = call->sizes.keys * width;
-  sattn_reference_head_enter(head, b, g);
   for (int64_t e = 0; e < elements; ++e) head->grad_key[e] = head->grad_value[e] = 0;
+  /* Without queries there may be no permutation either. */
+  if (call->sizes.queries > 0) sattn_reference_head_enter(head, b, g);
   for (int64_t h = g * problem->group; h < (g + 1) * problem->group; ++h) {
     for (int64_t i = 0; i < call->sizes.queries; ++i) grad_query(call, h, i);
   }
@@ -158,9 +159,19 @@ sattn_status sattn_reference_backward(const sattn_plan *plan, const sattn_backwa
   (void)error;
   const sattn_problem *problem = &plan->problem;
   backward_call call = {.args = args, .problem = problem, .sizes = args->saved->sizes};
-  call.inputs = (sattn_reference_inputs){problem,          call.sizes,    args->saved->permutation, args->query,   args->key,
-                                         args->value,      args->gate_sa, args->gate_swa,           args->lengths, args->query_start,
-                                         args->sink_logits};
+  call.inputs = (sattn_reference_inputs){.problem = problem,
+                                         .profiled = plan->profiling != 0,
+                                         .sizes = call.sizes,
+                                         .permutation = args->saved->permutation,
+                                         .query = args->query,
+                                         .key = args->key,
+                                         .value = args->value,
+                                         .gate_sa = args->gate_sa,
+                                         .gate_swa = args->gate_swa,
+                                         .lengths = args->lengths,
+                                         .query_start = args->query_start,
+                                         .sink_logits = args->sink_logits};
+  double start = sattn_reference_seconds();
   unsigned char *workspace = (unsigned char *)args->workspace->impl + args->workspace_offset;
   sattn_reference_head_begin(&call.inputs, SATTN_PASS_BACKWARD, workspace, &call.head);
   for (int64_t h = 0; h < problem->heads; ++h) call.head.grad_sink[h] = 0;
@@ -170,6 +181,7 @@ sattn_status sattn_reference_backward(const sattn_plan *plan, const sattn_backwa
   for (int64_t h = 0; problem->has_sink_logits && h < problem->heads; ++h) {
     sattn_reference_store(&args->grad_sink_logits, sattn_reference_wide(problem->dtype), h, call.head.grad_sink[h]);
   }
+  sattn_reference_profile(plan, &call.head, start);
   if (submission->out_event) *submission->out_event = (sattn_event){NULL};
   return SATTN_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <time.h>
 
 #include "reference_array.h"
 #include "reference_select.h"
@@ -78,6 +79,24 @@ void sattn_reference_head_begin(const sattn_reference_inputs *inputs, sattn_pass
   lay_out(inputs->problem, &inputs->sizes, pass, &carver, head);
 }
 
+/* ---- profiling ---- */
+
+double sattn_reference_seconds(void) {
+  struct timespec now = {0};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void sattn_reference_profile(const sattn_plan *plan, const sattn_reference_head *head, double start) {
+  if (!plan->profiling) return;
+  /* Plans are made by the core as ordinary objects; only their profile changes while they are const to a call. */
+  sattn_profile *profile = &((sattn_plan *)plan)->profile;
+  profile->permute_seconds = head->permute_seconds;
+  profile->pack_seconds = 0;
+  profile->attend_seconds = sattn_reference_seconds() - start - head->permute_seconds;
+  profile->other_seconds = 0;
+}
+
 /* ---- one batch entry and key/value head ---- */
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high) {
@@ -108,7 +127,9 @@ void sattn_reference_head_enter(sattn_reference_head *head, int64_t b, int64_t g
     const sattn_permutation *permutation = inputs->permutation;
     int64_t index = sattn_permutation_index(permutation->sharing, problem->kv_heads, b, g);
     const uint32_t *order = permutation->order + index * permutation->length;
+    double start = inputs->profiled ? sattn_reference_seconds() : 0;
     sattn_reference_permute(order, permutation->length, head->tokens, problem->order_length > 0, &head->slots);
+    if (inputs->profiled) head->permute_seconds += sattn_reference_seconds() - start;
   }
   if (problem->mode == SATTN_MOBA) {
     head->blocks = sattn_reference_block_count(head->tokens, problem->block);

@@ -11,6 +11,7 @@
 /* The arrays of a call that forward and backward have in common. */
 typedef struct sattn_reference_inputs {
   const sattn_problem *problem;
+  bool profiled;
   sattn_sizes sizes;
   const sattn_permutation *permutation;
   sattn_tensor query, key, value, gate_sa, gate_swa;
@@ -32,6 +33,8 @@ typedef struct sattn_reference_head {
   float *score;       /* MOBA: [blocks] */
   uint32_t *selected; /* MOBA: [blocks] */
 
+  double permute_seconds; /* spent on slots so far; only counted while the plan is profiled */
+
   /* --- backward only --- */
   double *grad_probability;      /* [n_k] one row */
   double *grad_key, *grad_value; /* [n_k, d] sums over the queries */
@@ -44,6 +47,12 @@ sattn_status sattn_reference_workspace(const sattn_problem *problem, const sattn
 
 /* Lays the arrays of `head` out in the workspace. */
 void sattn_reference_head_begin(const sattn_reference_inputs *inputs, sattn_pass pass, void *workspace, sattn_reference_head *head);
+
+/* A clock for profiling. */
+double sattn_reference_seconds(void);
+
+/* Writes the stages of a call that began at `start` into the plan's profile, if it is profiled. */
+void sattn_reference_profile(const sattn_plan *plan, const sattn_reference_head *head, double start);
 
 /* Goes to a batch entry and key/value head. */
 void sattn_reference_head_enter(sattn_reference_head *head, int64_t b, int64_t g);

@@ -4,19 +4,42 @@
 
 #include "reference_array.h"
 
+/* Rows of any width are merged, in pieces of this many elements. */
+enum { PIECE = 256 };
+
+typedef struct merge_row {
+  const sattn_merge_args *args;
+  int64_t b, i, h;
+  double lse_a, lse_b, lse;
+} merge_row;
+
 /* Adds exp(lse_part - lse) * O_part. A part without keys is not even read: its O may hold anything. */
-static void add_part(const sattn_tensor *part, double lse_part, double lse, const sattn_merge_args *args, int64_t b, int64_t i, int64_t h,
-                     double *out) {
-  double row[SATTN_REFERENCE_MAX_WIDTH], weight = exp(lse_part - lse);
+static void add_part(const merge_row *row, sattn_tensor part, double lse_part, int64_t first, int64_t width, double *out) {
+  double values[PIECE], weight = exp(lse_part - row->lse);
   if (lse_part == -INFINITY) return;
-  sattn_reference_load_row(part, args->dtype, b, i, h, args->head_dim, row);
-  for (int64_t c = 0; c < args->head_dim; ++c) out[c] += weight * row[c];
+  part.offset += first;
+  sattn_reference_load_row(&part, row->args->dtype, row->b, row->i, row->h, width, values);
+  for (int64_t c = 0; c < width; ++c) out[c] += weight * values[c];
 }
 
 static double merged_lse(double a, double b) {
   double largest = a > b ? a : b, smallest = a > b ? b : a;
-  if (largest == -INFINITY) return -INFINITY;
+  if (largest == -INFINITY && smallest == -INFINITY) return -INFINITY;
   return largest + log1p(exp(smallest - largest));
+}
+
+/* Both parts of a piece are read before it is written: outputs may be the same arrays. */
+static void merge_one(const merge_row *row) {
+  const sattn_merge_args *args = row->args;
+  for (int64_t first = 0; first < args->head_dim; first += PIECE) {
+    int64_t width = args->head_dim - first < PIECE ? args->head_dim - first : PIECE;
+    double out[PIECE] = {0};
+    sattn_tensor target = args->out;
+    target.offset += first;
+    add_part(row, args->out_a, row->lse_a, first, width, out);
+    add_part(row, args->out_b, row->lse_b, first, width, out);
+    sattn_reference_store_row(&target, args->dtype, row->b, row->i, row->h, width, out);
+  }
 }
 
 sattn_status sattn_reference_merge(sattn_context *context, const sattn_merge_args *args, const sattn_submission *submission,
@@ -26,14 +49,13 @@ sattn_status sattn_reference_merge(sattn_context *context, const sattn_merge_arg
   for (int64_t b = 0; b < args->batch; ++b) {
     for (int64_t h = 0; h < args->heads; ++h) {
       for (int64_t i = 0; i < args->queries; ++i) {
-        /* Both parts are read before anything is written: outputs may be the same arrays. */
         int64_t index = (b * args->heads + h) * args->queries + i;
-        double lse_a = sattn_reference_load(&args->lse_a, SATTN_FP32, index), lse_b = sattn_reference_load(&args->lse_b, SATTN_FP32, index);
-        double lse = merged_lse(lse_a, lse_b), out[SATTN_REFERENCE_MAX_WIDTH] = {0};
-        add_part(&args->out_a, lse_a, lse, args, b, i, h, out);
-        add_part(&args->out_b, lse_b, lse, args, b, i, h, out);
-        sattn_reference_store_row(&args->out, args->dtype, b, i, h, args->head_dim, out);
-        if (args->lse.buffer) sattn_reference_store(&args->lse, SATTN_FP32, index, lse);
+        merge_row row = {.args = args, .b = b, .i = i, .h = h};
+        row.lse_a = sattn_reference_load(&args->lse_a, SATTN_FP32, index);
+        row.lse_b = sattn_reference_load(&args->lse_b, SATTN_FP32, index);
+        row.lse = merged_lse(row.lse_a, row.lse_b);
+        merge_one(&row);
+        if (args->lse.buffer) sattn_reference_store(&args->lse, SATTN_FP32, index, row.lse);
       }
     }
   }
