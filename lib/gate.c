@@ -75,10 +75,6 @@ uint64_t sattn_gate_plan_workspace(const sattn_gate_plan *plan) {
   return plan != NULL ? plan->workspace : 0;
 }
 
-static sattn_presence needed(bool condition) {
-  return condition ? SATTN_REQUIRED : SATTN_ABSENT;
-}
-
 /* Arrays that the pass does not read may be given all the same: one args struct can serve both passes. */
 static sattn_presence read_by(bool condition) {
   return condition ? SATTN_REQUIRED : SATTN_OPTIONAL;
@@ -94,11 +90,11 @@ static void add_arrays(sattn_region_set *set, const sattn_gate_plan *plan, const
   sattn_presence bias = !plan->has_bias ? SATTN_ABSENT : read_by(!backward);
   sattn_region_add_array(set, "bias", bias, false, element, biases, &a->bias);
   sattn_region_add_array(set, "logits", read_by(!backward), !backward, element, outputs, &a->logits);
-  sattn_region_add_array(set, "grad_logits", needed(backward), false, element, outputs, &a->grad_logits);
-  sattn_presence output = backward ? SATTN_OPTIONAL : SATTN_ABSENT;
-  sattn_region_add_array(set, "grad_input", output, true, element, inputs, &a->grad_input);
-  sattn_region_add_array(set, "grad_weight", output, true, element, weights, &a->grad_weight);
-  sattn_region_add_array(set, "grad_bias", plan->has_bias ? output : SATTN_ABSENT, true, element, biases, &a->grad_bias);
+  sattn_region_add_array(set, "grad_logits", read_by(backward), false, element, outputs, &a->grad_logits);
+  sattn_region_add_array(set, "grad_input", SATTN_OPTIONAL, backward, element, inputs, &a->grad_input);
+  sattn_region_add_array(set, "grad_weight", SATTN_OPTIONAL, backward, element, weights, &a->grad_weight);
+  sattn_presence grad_bias = plan->has_bias ? SATTN_OPTIONAL : SATTN_ABSENT;
+  sattn_region_add_array(set, "grad_bias", grad_bias, backward, element, biases, &a->grad_bias);
 }
 
 static sattn_status run(const sattn_gate_plan *plan, const sattn_gate_args *caller, int backward, const sattn_submission *submission,

@@ -73,7 +73,8 @@ typedef struct sattn_host_call {
 
 SATTN_API void sattn_host_call_init(sattn_host_call *call);
 
-/* Blocks until the result is there. On failure every output is as it was. Thread-safety: safe. */
+/* Blocks until the result is there. A refused call leaves every output as it was: all checks and allocations come before the first kernel.
+ * Only a device that fails while it computes can leave outputs half written, where it uses them in place. Thread-safety: safe. */
 SATTN_API sattn_status sattn_attention_host(const sattn_host_call *call, sattn_error *out_error);
 
 SATTN_END_DECLS

@@ -124,6 +124,7 @@ SATTN_API void sattn_forward_args_init(sattn_forward_args *args);
 
 /* Enqueues the forward pass after the events of wait_list. Returns once it is enqueued and flushed, without waiting for the device.
  * out_event (may be NULL) receives the event that ends the last kernel; the caller owns it. All memory named in args is in use until then.
+ * A call with nothing to do (batch or queries of 0) enqueues nothing and gives the event {NULL} at once, whatever wait_list holds.
  * On an out-of-order queue kernels are chained by events; the context's own queue ({NULL}) is in order. */
 SATTN_API sattn_status sattn_forward(const sattn_plan *plan, const sattn_forward_args *args, sattn_queue queue, const sattn_event *wait_list,
                                      size_t wait_count, sattn_event *out_event, sattn_error *out_error);
