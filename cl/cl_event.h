@@ -65,6 +65,14 @@ void sattn_cl_chain_adopt(sattn_cl_chain *chain, cl_event event);
 /* Flushes and hands the last event out, if `status` is SATTN_OK; releases everything in any case. Returns the first failure. */
 sattn_status sattn_cl_chain_end(sattn_cl_chain *chain, sattn_status status, sattn_error *error);
 
+/* Work-items along one axis of a grid for `count` items: a multiple of `local`, at least one group, at most 32768 groups. Kernels walk each
+ * axis in strides of get_global_size, so fewer work-items than items are right too. (PoCL compiles a kernel a second time for grids of more
+ * than 65535 groups along an axis, which would happen at execution.) */
+static inline size_t sattn_cl_axis(int64_t count, size_t local) {
+  uint64_t groups = ((uint64_t)count + local - 1) / local;
+  return (size_t)(groups == 0 ? 1 : groups > 32768 ? 32768 : groups) * local;
+}
+
 sattn_status sattn_cl_event_wait(sattn_context *context, sattn_event event, sattn_error *error);
 void sattn_cl_event_release(sattn_context *context, sattn_event *event);
 

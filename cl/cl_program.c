@@ -305,6 +305,10 @@ sattn_status sattn_cl_bind_status(const sattn_cl_binder *binder, sattn_error *er
   return sattn_cl_check(binder->code, "clSetKernelArg", error);
 }
 
+size_t sattn_cl_plain_group(const sattn_context *context) {
+  return context->device.local_memory_bytes > 0 && context->device.max_work_group >= 64 ? 64 : 1;
+}
+
 sattn_status sattn_cl_launch_once(sattn_context *context, cl_kernel kernel, cl_uint dimensions, const size_t *local, sattn_error *error) {
   const sattn_cl_context *cl = sattn_cl_of(context);
   cl_int code = cl->api->clEnqueueNDRangeKernel(cl->queue, kernel, dimensions, NULL, local, local, 0, NULL, NULL);

@@ -48,6 +48,10 @@ void sattn_cl_bind_buffer(sattn_cl_binder *binder, const sattn_buffer *buffer);
 void sattn_cl_bind_value(sattn_cl_binder *binder, const void *value, size_t bytes);
 sattn_status sattn_cl_bind_status(const sattn_cl_binder *binder, sattn_error *error);
 
+/* Work-items of a group for kernels that use no local memory and no barrier: 1 where one work-item has a core and its vectors for itself,
+ * 64 where groups run in lockstep on hardware that is told by its real local memory. */
+size_t sattn_cl_plain_group(const sattn_context *context);
+
 /* Launches a bound kernel as one work-group on the context's own queue and waits: the launch on an empty range that a plan makes. */
 sattn_status sattn_cl_launch_once(sattn_context *context, cl_kernel kernel, cl_uint dimensions, const size_t *local, sattn_error *error);
 

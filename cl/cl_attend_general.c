@@ -1,0 +1,214 @@
+/* The general path: one plain kernel for every mode, option, head_dim and layout (kernels/attend_general.cl). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cl_attend.h"
+#include "cl_program.h"
+#include "cl_select.h"
+#include "cl_slots.h"
+#include "kernel_params.h"
+
+typedef struct general_state {
+  sattn_cl_slots slots;
+  sattn_cl_select select;
+  cl_kernel attend;
+} general_state;
+
+typedef struct general_layout {
+  sattn_cl_slots_layout slots;
+  sattn_cl_select_layout select;
+} general_layout;
+
+static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
+  (void)context;
+  (void)problem;
+  (void)maxima;
+  (void)reason;
+  return true;
+}
+
+static general_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
+  general_layout layout;
+  memset(&layout, 0, sizeof layout);
+  if (problem->uses_sa) layout.slots = sattn_cl_slots_carve(problem, sizes, end);
+  if (problem->mode == SATTN_MOBA) layout.select = sattn_cl_select_carve(problem, sizes, end);
+  return layout;
+}
+
+static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
+  (void)context;
+  uint64_t end = 0;
+  carve(problem, maxima, &end);
+  return end;
+}
+
+/* ---- arguments ---- */
+
+/* Strides are resolved already. */
+static sattn_kernel_tensor place_of(const sattn_tensor *tensor) {
+  sattn_kernel_tensor place = {tensor->offset, tensor->stride_batch, tensor->stride_token, tensor->stride_head};
+  return place;
+}
+
+static void describe_problem(const sattn_problem *problem, sattn_general_params *params) {
+  params->heads = problem->heads;
+  params->kv_heads = problem->kv_heads;
+  params->group = problem->group;
+  params->mode = (int32_t)problem->mode;
+  params->causal = problem->causal;
+  params->left_sa = problem->left_sa;
+  params->right_sa = problem->right_sa;
+  params->left_swa = problem->left_swa;
+  params->right_swa = problem->right_swa;
+  params->wrap = problem->wrap;
+  params->sink_tokens = problem->sink_tokens;
+  params->block = problem->block;
+  params->topk = problem->topk;
+  params->gate_sa_element = problem->gate_sa_shape == SATTN_GATE_PER_ELEMENT;
+  params->gate_swa_element = problem->gate_swa_shape == SATTN_GATE_PER_ELEMENT;
+  params->gate_dtype = (int32_t)problem->gate_dtype;
+  params->scale = problem->scale;
+  params->softcap = problem->softcap;
+}
+
+static void describe_arrays(const sattn_forward_args *args, sattn_general_params *params) {
+  params->batch = args->sizes.batch;
+  params->queries = (int32_t)args->sizes.queries;
+  params->keys = (int32_t)args->sizes.keys;
+  params->query = place_of(&args->query);
+  params->key = place_of(&args->key);
+  params->value = place_of(&args->value);
+  params->out = place_of(&args->out);
+  params->gate_sa = place_of(&args->gate_sa);
+  params->gate_swa = place_of(&args->gate_swa);
+  params->lse = args->lse.offset;
+  params->lse_sa = args->lse_sa.offset;
+  params->lse_swa = args->lse_swa.offset;
+  params->lengths = args->lengths.offset;
+  params->query_start = args->query_start.offset;
+  params->sink_logits = args->sink_logits.offset;
+  if (args->saved) {
+    params->y_sa = args->saved->y_sa.offset;
+    params->y_swa = args->saved->y_swa.offset;
+  }
+}
+
+/* args NULL: every array is a NULL pointer, for the launch on an empty range. */
+static sattn_status bind(const sattn_context *context, cl_kernel kernel, const sattn_general_params *params, const sattn_forward_args *args,
+                         const sattn_buffer *order, const sattn_buffer *selected, sattn_error *error) {
+  static const sattn_forward_args no_args;
+  if (!args) args = &no_args;
+  const sattn_buffer *y_sa = args->saved ? args->saved->y_sa.buffer : NULL;
+  const sattn_buffer *y_swa = args->saved ? args->saved->y_swa.buffer : NULL;
+  const sattn_buffer *buffers[] = {args->query.buffer,
+                                   args->key.buffer,
+                                   args->value.buffer,
+                                   args->out.buffer,
+                                   args->lse.buffer,
+                                   args->lse_sa.buffer,
+                                   args->lse_swa.buffer,
+                                   y_sa,
+                                   y_swa,
+                                   order,
+                                   args->workspace, /* slots */
+                                   args->lengths.buffer,
+                                   args->query_start.buffer,
+                                   args->sink_logits.buffer,
+                                   args->gate_sa.buffer,
+                                   args->gate_swa.buffer,
+                                   selected};
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  sattn_cl_bind_value(&binder, params, sizeof *params);
+  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
+  return sattn_cl_bind_status(&binder, error);
+}
+
+/* ---- life ---- */
+
+static void destroy(sattn_context *context, void *opaque) {
+  general_state *state = opaque;
+  sattn_cl_slots_destroy(context, &state->slots);
+  sattn_cl_select_destroy(context, &state->select);
+  sattn_cl_kernel_release(context, &state->attend);
+  free(state);
+}
+
+static sattn_status prepare_attend(const sattn_plan *plan, general_state *state, sattn_error *error) {
+  static const char *const sources[] = {"kernel_params.h", "elements.cl", "attend_general.cl", NULL};
+  sattn_context *context = plan->context;
+  sattn_cl_program *program = NULL;
+  char options[64];
+  snprintf(options, sizeof options, "-DHEAD_DIM=%d -DDTYPE=%d", (int)plan->problem.head_dim, (int)plan->problem.dtype);
+  sattn_status status = sattn_cl_program_get(context, sources, options, &program, error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "attend_general", &state->attend, error);
+  sattn_general_params none;
+  memset(&none, 0, sizeof none);
+  const size_t local[3] = {sattn_cl_plain_group(context), 1, 1};
+  if (status == SATTN_OK) status = bind(context, state->attend, &none, NULL, NULL, NULL, error);
+  if (status == SATTN_OK) status = sattn_cl_launch_once(context, state->attend, 3, local, error);
+  if (status == SATTN_OK) sattn_cl_program_launched(context, program);
+  return status;
+}
+
+static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
+  general_state *state = calloc(1, sizeof *state);
+  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+  sattn_status status = prepare_attend(plan, state, error);
+  if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cl_slots_prepare(plan->context, &state->slots, error);
+  if (status == SATTN_OK && plan->problem.mode == SATTN_MOBA) status = sattn_cl_select_prepare(plan, &state->select, error);
+  if (status != SATTN_OK) {
+    destroy(plan->context, state);
+    return status;
+  }
+  *out_state = state;
+  return SATTN_OK;
+}
+
+/* ---- execution ---- */
+
+static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_forward_args *args, sattn_cl_chain *chain,
+                            sattn_error *error) {
+  general_state *state = opaque;
+  const sattn_problem *problem = &plan->problem;
+  uint64_t end = (uint64_t)args->workspace_offset;
+  general_layout layout = carve(problem, &args->sizes, &end);
+  sattn_general_params params;
+  memset(&params, 0, sizeof params);
+  describe_problem(problem, &params);
+  describe_arrays(args, &params);
+
+  sattn_status status = SATTN_OK;
+  const sattn_buffer *order = NULL, *selected = NULL;
+  if (problem->uses_sa) {
+    sattn_cl_slots_result slots;
+    status = sattn_cl_slots_enqueue(&state->slots, plan, &args->sizes, args->permutation, &args->lengths, args->workspace, &layout.slots,
+                                    chain, &slots, error);
+    order = slots.order_buffer;
+    params.order = slots.order;
+    params.slots = slots.slots;
+    params.order_length = slots.order_length;
+  }
+  if (status == SATTN_OK && problem->mode == SATTN_MOBA) {
+    status = sattn_cl_select_enqueue(&state->select, plan, args, &layout.select, &params, chain, &selected, error);
+  }
+  const size_t local[3] = {sattn_cl_plain_group(plan->context), 1, 1};
+  const size_t global[3] = {sattn_cl_axis(args->sizes.queries, local[0]), sattn_cl_axis(problem->heads, 1),
+                            sattn_cl_axis(args->sizes.batch, 1)};
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = bind(plan->context, state->attend, &params, args, order, selected, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend, 3, global, local, error);
+  return status;
+}
+
+const sattn_cl_attend sattn_cl_attend_general = {
+    .name = "attend_general",
+    .family = SATTN_KERNELS_GENERAL,
+    .path = SATTN_PATH_GENERAL,
+    .pass = SATTN_PASS_FORWARD,
+    .supports = supports,
+    .workspace = workspace,
+    .prepare = prepare,
+    .destroy = destroy,
+    .enqueue_forward = enqueue,
+};

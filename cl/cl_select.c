@@ -1,0 +1,97 @@
+#include "cl_select.h"
+
+#include <stdio.h>
+#include <string.h>
+
+sattn_cl_select_layout sattn_cl_select_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
+  sattn_cl_select_layout layout;
+  layout.blocks = (sizes->keys + problem->block - 1) / problem->block;
+  layout.places = problem->topk < layout.blocks ? problem->topk : layout.blocks;
+  uint64_t rows = (uint64_t)(sizes->batch * problem->heads * sizes->queries);
+  layout.means = sattn_cl_carve(end, (uint64_t)(sizes->batch * problem->kv_heads * layout.blocks * problem->head_dim) * sizeof(float));
+  layout.scores = sattn_cl_carve(end, rows * (uint64_t)layout.places * sizeof(float));
+  layout.selected = sattn_cl_carve(end, rows * (uint64_t)layout.places * sizeof(uint32_t));
+  return layout;
+}
+
+void sattn_cl_select_destroy(sattn_context *context, sattn_cl_select *select) {
+  sattn_cl_kernel_release(context, &select->means);
+  sattn_cl_kernel_release(context, &select->choose);
+}
+
+static sattn_status bind_means(const sattn_context *context, cl_kernel kernel, const sattn_general_params *params, const sattn_buffer *key,
+                               const sattn_buffer *lengths, const sattn_buffer *workspace, sattn_error *error) {
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  sattn_cl_bind_value(&binder, params, sizeof *params);
+  sattn_cl_bind_buffer(&binder, key);
+  sattn_cl_bind_buffer(&binder, lengths);
+  sattn_cl_bind_buffer(&binder, workspace);
+  return sattn_cl_bind_status(&binder, error);
+}
+
+static sattn_status bind_choose(const sattn_context *context, cl_kernel kernel, const sattn_general_params *params,
+                                const sattn_forward_args *args, const sattn_buffer *selected, sattn_error *error) {
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  sattn_cl_bind_value(&binder, params, sizeof *params);
+  sattn_cl_bind_buffer(&binder, args ? args->query.buffer : NULL);
+  sattn_cl_bind_buffer(&binder, args ? args->workspace : NULL);
+  sattn_cl_bind_buffer(&binder, args ? args->lengths.buffer : NULL);
+  sattn_cl_bind_buffer(&binder, args ? args->query_start.buffer : NULL);
+  sattn_cl_bind_buffer(&binder, selected);
+  sattn_cl_bind_buffer(&binder, args ? args->workspace : NULL);
+  return sattn_cl_bind_status(&binder, error);
+}
+
+sattn_status sattn_cl_select_prepare(const sattn_plan *plan, sattn_cl_select *out_select, sattn_error *error) {
+  static const char *const sources[] = {"kernel_params.h", "elements.cl", "select.cl", NULL};
+  sattn_context *context = plan->context;
+  sattn_cl_program *program = NULL;
+  sattn_cl_select select = {NULL, NULL};
+  char options[64];
+  snprintf(options, sizeof options, "-DHEAD_DIM=%d -DDTYPE=%d", (int)plan->problem.head_dim, (int)plan->problem.dtype);
+  sattn_general_params none;
+  memset(&none, 0, sizeof none);
+  const size_t local[3] = {sattn_cl_plain_group(context), 1, 1};
+  sattn_status status = sattn_cl_program_get(context, sources, options, &program, error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "block_means", &select.means, error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "select_blocks", &select.choose, error);
+  if (status == SATTN_OK) status = bind_means(context, select.means, &none, NULL, NULL, NULL, error);
+  if (status == SATTN_OK) status = sattn_cl_launch_once(context, select.means, 3, local, error);
+  if (status == SATTN_OK) status = bind_choose(context, select.choose, &none, NULL, NULL, error);
+  if (status == SATTN_OK) status = sattn_cl_launch_once(context, select.choose, 3, local, error);
+  if (status != SATTN_OK) {
+    sattn_cl_select_destroy(context, &select);
+    return status;
+  }
+  sattn_cl_program_launched(context, program);
+  *out_select = select;
+  return SATTN_OK;
+}
+
+sattn_status sattn_cl_select_enqueue(sattn_cl_select *select, const sattn_plan *plan, const sattn_forward_args *args,
+                                     const sattn_cl_select_layout *layout, sattn_general_params *params, sattn_cl_chain *chain,
+                                     const sattn_buffer **out_selected, sattn_error *error) {
+  bool saves = args->saved != NULL;
+  const sattn_buffer *selected = saves ? args->saved->selected.buffer : args->workspace;
+  params->blocks = (int32_t)layout->blocks;
+  params->means = (int64_t)(layout->means / sizeof(float));
+  params->scores = (int64_t)(layout->scores / sizeof(float));
+  params->scores_stride = layout->places;
+  params->selected = saves ? args->saved->selected.offset : (int64_t)(layout->selected / sizeof(uint32_t));
+  params->selected_stride = saves ? plan->problem.topk : layout->places;
+
+  const size_t local[3] = {sattn_cl_plain_group(plan->context), 1, 1};
+  size_t global[3] = {sattn_cl_axis(layout->blocks, local[0]), sattn_cl_axis(plan->problem.kv_heads, 1),
+                      sattn_cl_axis(args->sizes.batch, 1)};
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_OTHER, error);
+  if (status == SATTN_OK) {
+    status = bind_means(plan->context, select->means, params, args->key.buffer, args->lengths.buffer, args->workspace, error);
+  }
+  if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, select->means, 3, global, local, error);
+  global[0] = sattn_cl_axis(args->sizes.queries, local[0]);
+  global[1] = sattn_cl_axis(plan->problem.heads, 1);
+  if (status == SATTN_OK) status = bind_choose(plan->context, select->choose, params, args, selected, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, select->choose, 3, global, local, error);
+  *out_selected = selected;
+  return status;
+}

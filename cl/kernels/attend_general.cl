@@ -1,0 +1,314 @@
+/* Attention for every mode and option, plain and right rather than fast: one work-item per (query, head, batch entry).
+ *
+ *     query i ----> list of visible keys, 32 at a time            sinks | band of positions | band of slots | selected blocks
+ *                     scores  s = scale * <q, k>, softcap         fp32, eight lanes
+ *                     p = exp(s - max)
+ *                     sum of the 32 p, sum of the 32 p * V        then added to the row's totals with compensation
+ *
+ * Q, O  [B, n_q, H, d] and K, V [B, n_k, H_kv, d] with any strides; LSE [B, H, n_q]; order, slots: see slots.cl.
+ * Specialised by HEAD_DIM and DTYPE only; all else is a parameter that is the same for all work-items.
+ *
+ * Sums over many keys: `max` is only replaced when a block exceeds it by more than 8 (exp(8) is far from overflow), so totals are rarely
+ * rescaled, and blocks are added with Kahan's compensation; the error does not grow with the number of keys.
+ * A key row that the query does not see is never read, so a NaN there cannot reach the result.
+ */
+#define KEYS_AT_ONCE        32
+#define MAX_SLACK           8.0f
+#define WIDE                (HEAD_DIM / 8)     /* whole groups of eight elements */
+#define NARROW_FROM         (HEAD_DIM / 8 * 8) /* the elements behind them */
+#define NO_BLOCK            0xffffffffu
+
+#define MODE_FULL           1
+#define MODE_SLIDING_WINDOW 2
+#define MODE_STOCHASTIC     3
+#define MODE_UNION          4
+#define MODE_GATED          5
+#define MODE_MOBA           6
+
+/* The visible keys of one row as candidates 0..total-1: tokens [0, sinks), tokens [first, first + band), then `others` entries of a list:
+ * slots from slot_first on, or the tokens of selected blocks. The last kind needs a test each. */
+typedef struct candidates {
+  int sinks;
+  int first;
+  int band;
+  int last; /* the last token that causality and length allow */
+  long others;
+  int slot_first, slot_count;
+  __global const uint *order;
+  __global const uint *selected;
+} candidates;
+
+/* Totals of one row. */
+typedef struct row_totals {
+  float accumulated[HEAD_DIM], accumulated_error[HEAD_DIM];
+  float sum, sum_error;
+  float max;
+} row_totals;
+
+/* ---- which keys ---- */
+
+static inline void add_positions(candidates *keys, long first, long last) {
+  first = max(first, (long)keys->sinks);
+  last = min(last, (long)keys->last);
+  keys->first = (int)first;
+  keys->band = last >= first ? (int)(last - first + 1) : 0;
+}
+
+static inline void add_slots(candidates *keys, const sattn_general_params *params, int slot) {
+  long width = (long)params->left_sa + params->right_sa + 1;
+  if (params->wrap && width >= keys->slot_count) {
+    keys->slot_first = 0;
+    keys->others = keys->slot_count;
+  } else if (params->wrap) {
+    long first = (long)slot - params->left_sa;
+    keys->slot_first = (int)(first < 0 ? first + keys->slot_count : first);
+    keys->others = width;
+  } else {
+    long first = max((long)slot - params->left_sa, 0L);
+    long last = min((long)slot + params->right_sa, (long)keys->slot_count - 1);
+    keys->slot_first = (int)first;
+    keys->others = last - first + 1;
+  }
+}
+
+static inline void add_blocks(candidates *keys, const sattn_general_params *params, __global const uint *selected) {
+  long count = 0;
+  while (count < params->selected_stride && selected[count] != NO_BLOCK) ++count;
+  keys->selected = selected;
+  keys->others = count * params->block;
+}
+
+/* Token of candidate c, or -1 if the query does not see it after all or an earlier kind held it already. */
+static inline int candidate_token(const candidates *keys, const sattn_general_params *params, long c) {
+  if (c < keys->sinks) return (int)c;
+  c -= keys->sinks;
+  if (c < keys->band) return keys->first + (int)c;
+  c -= keys->band;
+  long token;
+  if (keys->selected) {
+    token = (long)keys->selected[c / params->block] * params->block + c % params->block;
+  } else {
+    long slot = keys->slot_first + c;
+    if (slot >= keys->slot_count) slot -= keys->slot_count;
+    token = keys->order[slot];
+  }
+  bool held = token < keys->sinks || (token >= keys->first && token < (long)keys->first + keys->band);
+  return token > keys->last || held ? -1 : (int)token;
+}
+
+/* ---- one block of keys ---- */
+
+static inline float score(const float *query, __global const element *key, long at, const sattn_general_params *params) {
+  float8 lanes = (float8)(0.0f);
+  for (int c = 0; c < WIDE; ++c) lanes += vload8(c, query) * load_eight(key, at + 8 * c);
+  float sum = sum_of_eight(lanes);
+  for (int c = NARROW_FROM; c < HEAD_DIM; ++c) sum += query[c] * load_element(key, at + c);
+  sum *= params->scale;
+  return params->softcap > 0.0f ? params->softcap * tanh(sum / params->softcap) : sum;
+}
+
+/* The error is only kept while it is finite: an infinite total has none, and infinity minus infinity would turn it into NaN. */
+static inline void add_compensated(float value, float *total, float *error) {
+  float corrected = value - *error;
+  float next = *total + corrected;
+  float lost = (next - *total) - corrected;
+  *error = isfinite(lost) ? lost : 0.0f;
+  *total = next;
+}
+
+/* Raises the reference maximum when a block needs it. */
+static inline void raise_max(row_totals *row, float block_max) {
+  if (!(block_max > row->max + MAX_SLACK)) return;
+  float shrink = exp(row->max - block_max); /* 0 for the first block, whose totals are 0 */
+  for (int c = 0; c < HEAD_DIM; ++c) {
+    row->accumulated[c] *= shrink;
+    row->accumulated_error[c] *= shrink;
+  }
+  row->sum *= shrink;
+  row->sum_error *= shrink;
+  row->max = block_max;
+}
+
+static inline void add_block(row_totals *row, const float *query, const int *tokens, int count, __global const element *key,
+                             __global const element *value, const sattn_general_params *params) {
+  float weight[KEYS_AT_ONCE];
+  float block_max = -INFINITY;
+  for (int k = 0; k < count; ++k) {
+    weight[k] = score(query, key, tokens[k] * params->key.stride_token, params);
+    block_max = fmax(block_max, weight[k]);
+  }
+  raise_max(row, block_max);
+  float reference = row->max == -INFINITY ? 0.0f : row->max; /* infinity minus infinity would be NaN */
+  float sum = 0.0f;
+  for (int k = 0; k < count; ++k) {
+    weight[k] = exp(weight[k] - reference);
+    sum += weight[k];
+  }
+  add_compensated(sum, &row->sum, &row->sum_error);
+  for (int c = 0; c < WIDE; ++c) {
+    float8 lanes = (float8)(0.0f);
+    for (int k = 0; k < count; ++k) lanes += weight[k] * load_eight(value, tokens[k] * params->value.stride_token + 8 * c);
+    float8 total = vload8(c, row->accumulated), corrected = lanes - vload8(c, row->accumulated_error);
+    float8 next = total + corrected, lost = (next - total) - corrected;
+    vstore8(select((float8)(0.0f), lost, isfinite(lost)), c, row->accumulated_error);
+    vstore8(next, c, row->accumulated);
+  }
+  for (int c = NARROW_FROM; c < HEAD_DIM; ++c) {
+    float lane = 0.0f;
+    for (int k = 0; k < count; ++k) lane += weight[k] * load_element(value, tokens[k] * params->value.stride_token + c);
+    add_compensated(lane, &row->accumulated[c], &row->accumulated_error[c]);
+  }
+}
+
+/* ---- one row ---- */
+
+/* Attends to all candidates; `accumulated` becomes the finished output row. Returns the LSE. */
+static inline float attend_row(row_totals *row, const float *query, const candidates *keys, __global const element *key,
+                               __global const element *value, float sink_logit, const sattn_general_params *params) {
+  for (int c = 0; c < HEAD_DIM; ++c) row->accumulated[c] = row->accumulated_error[c] = 0.0f;
+  row->sum = row->sum_error = 0.0f;
+  row->max = -INFINITY;
+  int tokens[KEYS_AT_ONCE];
+  int count = 0;
+  long total = (long)keys->sinks + keys->band + keys->others;
+  for (long c = 0; c < total; ++c) {
+    int token = candidate_token(keys, params, c);
+    if (token >= 0) tokens[count++] = token;
+    if (count == KEYS_AT_ONCE || (count > 0 && c == total - 1)) {
+      add_block(row, query, tokens, count, key, value, params);
+      count = 0;
+    }
+  }
+  float sum = row->sum - row->sum_error, max_all = row->max, shrink = 1.0f;
+  if (sink_logit > -INFINITY) {
+    max_all = fmax(row->max, sink_logit);
+    shrink = row->max == max_all ? 1.0f : exp(row->max - max_all);
+    sum = sum * shrink + (sink_logit == max_all ? 1.0f : exp(sink_logit - max_all));
+  }
+  for (int c = 0; c < HEAD_DIM; ++c) row->accumulated[c] = (row->accumulated[c] - row->accumulated_error[c]) * shrink / sum;
+  return max_all + log(sum);
+}
+
+static inline float sigmoid(float logit) {
+  return 1.0f / (1.0f + exp(-logit));
+}
+
+/* Gate logits are fp32 or of the call's dtype; which one is a parameter. */
+static inline float gate_logit(__global const void *gate, const sattn_general_params *params, const sattn_kernel_tensor *tensor,
+                               int per_element, long b, long i, long h, int c) {
+  long at = tensor->offset + b * tensor->stride_batch + i * tensor->stride_token + h * tensor->stride_head + (per_element ? c : 0);
+  return params->gate_dtype == 1 ? ((__global const float *)gate)[at] : load_element((__global const element *)gate, at);
+}
+
+/* ---- the kernel ---- */
+
+typedef struct row_place {
+  long b;
+  int h, i;
+  int position; /* of the query */
+  int length;   /* tokens that exist in this batch entry */
+} row_place;
+
+/* The candidates of one branch: 0 all bands that the mode has under one softmax; for GATED 0 is the SA branch and 1 the SWA branch. */
+static inline candidates list_keys(const sattn_general_params *params, const row_place *place, int branch, __global const uint *order,
+                                   __global const uint *slots, __global const uint *selected) {
+  candidates keys = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+  int mode = params->mode;
+  long p = place->position, g = place->h / params->group;
+  keys.last = params->causal ? place->position : place->length - 1;
+  keys.sinks = min(params->sink_tokens, keys.last + 1);
+  if (mode == MODE_FULL) add_positions(&keys, 0, keys.last);
+  if (mode == MODE_SLIDING_WINDOW || mode == MODE_UNION || (mode == MODE_GATED && branch == 1)) {
+    add_positions(&keys, p - params->left_swa, p + params->right_swa);
+  }
+  if (mode == MODE_STOCHASTIC || mode == MODE_UNION || (mode == MODE_GATED && branch == 0)) {
+    keys.order = order + params->order.offset + place->b * params->order.stride_batch + g * params->order.stride_head;
+    keys.slot_count = params->order_length ? params->order_length : place->length;
+    add_slots(&keys, params, (int)slots[params->slots.offset + place->b * params->slots.stride_batch + g * params->slots.stride_head + p]);
+  }
+  if (mode == MODE_MOBA) {
+    long row = (place->b * params->heads + place->h) * params->queries + place->i;
+    add_blocks(&keys, params, selected + params->selected + row * params->selected_stride);
+  }
+  return keys;
+}
+
+static inline long lse_index(const sattn_general_params *params, const row_place *place) {
+  return (place->b * params->heads + place->h) * params->queries + place->i;
+}
+
+static inline void store_row(const float *row, __global element *array, long at) {
+  for (int c = 0; c < HEAD_DIM; ++c) store_element(row[c], array, at + c);
+}
+
+/* A query beyond the length of its batch entry: O = 0, LSE = -infinity, with sink logits or without. */
+static inline void store_empty(const sattn_general_params *params, const row_place *place, long out_at, long saved_at,
+                               __global element *out, __global float *lse, __global float *lse_sa, __global float *lse_swa,
+                               __global element *y_sa, __global element *y_swa) {
+  long at = lse_index(params, place);
+  if (lse) lse[params->lse + at] = -INFINITY;
+  if (lse_sa) lse_sa[params->lse_sa + at] = -INFINITY;
+  if (lse_swa) lse_swa[params->lse_swa + at] = -INFINITY;
+  for (int c = 0; c < HEAD_DIM; ++c) {
+    store_element(0.0f, out, out_at + c);
+    if (y_sa) store_element(0.0f, y_sa, params->y_sa + saved_at + c);
+    if (y_swa) store_element(0.0f, y_swa, params->y_swa + saved_at + c);
+  }
+}
+
+/* Grid: query, head, batch entry; every axis is walked in strides, so any grid covers any size. */
+__kernel void attend_general(const sattn_general_params params, __global const element *query, __global const element *key,
+                             __global const element *value, __global element *out, __global float *lse, __global float *lse_sa,
+                             __global float *lse_swa, __global element *y_sa, __global element *y_swa, __global const uint *order,
+                             __global const uint *slots, __global const int *lengths, __global const int *query_start,
+                             __global const float *sink_logits, __global const void *gate_sa, __global const void *gate_swa,
+                             __global const uint *selected) {
+  row_place place;
+  for (place.b = get_global_id(2); place.b < params.batch; place.b += get_global_size(2)) {
+    place.length = lengths ? clamp(lengths[params.lengths + place.b], 0, params.keys) : params.keys;
+    int start = params.keys - params.queries;
+    if (query_start) start = clamp(query_start[params.query_start + place.b], 0, start);
+    for (place.h = get_global_id(1); place.h < params.heads; place.h += get_global_size(1)) {
+      float sink_logit = sink_logits ? sink_logits[params.sink_logits + place.h] : -INFINITY;
+      long g = place.h / params.group;
+      __global const element *head_key = key + params.key.offset + place.b * params.key.stride_batch + g * params.key.stride_head;
+      __global const element *head_value = value + params.value.offset + place.b * params.value.stride_batch + g * params.value.stride_head;
+      for (long i = get_global_id(0); i < params.queries; i += get_global_size(0)) {
+        place.i = (int)i;
+        place.position = start + place.i;
+        long out_at =
+            params.out.offset + place.b * params.out.stride_batch + i * params.out.stride_token + place.h * params.out.stride_head;
+        long saved_at = ((place.b * params.queries + i) * params.heads + place.h) * HEAD_DIM;
+        if (place.position >= place.length) {
+          store_empty(&params, &place, out_at, saved_at, out, lse, lse_sa, lse_swa, y_sa, y_swa);
+          continue;
+        }
+        float row_query[HEAD_DIM], mixed[HEAD_DIM];
+        long query_at =
+            params.query.offset + place.b * params.query.stride_batch + i * params.query.stride_token + place.h * params.query.stride_head;
+        for (int c = 0; c < HEAD_DIM; ++c) row_query[c] = load_element(query, query_at + c);
+        for (int branch = 0; branch < (params.mode == MODE_GATED ? 2 : 1); ++branch) {
+          row_totals row;
+          candidates keys = list_keys(&params, &place, branch, order, slots, selected);
+          float row_lse = attend_row(&row, row_query, &keys, head_key, head_value, sink_logit, &params);
+          __global float *lse_of_branch = params.mode != MODE_GATED ? lse : branch ? lse_swa : lse_sa;
+          long lse_at = params.mode != MODE_GATED ? params.lse : branch ? params.lse_swa : params.lse_sa;
+          if (lse_of_branch) lse_of_branch[lse_at + lse_index(&params, &place)] = row_lse;
+          if (params.mode != MODE_GATED) {
+            store_row(row.accumulated, out, out_at);
+            continue;
+          }
+          __global element *saved = branch ? y_swa : y_sa;
+          if (saved) store_row(row.accumulated, saved, (branch ? params.y_swa : params.y_sa) + saved_at);
+          for (int c = 0; c < HEAD_DIM; ++c) {
+            float logit = branch ? gate_logit(gate_swa, &params, &params.gate_swa, params.gate_swa_element, place.b, i, place.h, c)
+                                 : gate_logit(gate_sa, &params, &params.gate_sa, params.gate_sa_element, place.b, i, place.h, c);
+            float part = sigmoid(logit) * row.accumulated[c];
+            mixed[c] = branch ? mixed[c] + part : part;
+          }
+        }
+        if (params.mode == MODE_GATED) store_row(mixed, out, out_at);
+      }
+    }
+  }
+}
