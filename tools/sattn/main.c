@@ -9,8 +9,14 @@ static const struct {
   bool (*run)(int argc, char **argv, sattn_report *report);
   const char *summary;
 } COMMANDS[] = {
+    {"info", sattn_command_info, "versions, backends, devices, and the programs in the cache"},
+    {"selftest", sattn_command_selftest, "known answers on every device present, with a verdict for bug reports"},
     {"attend", sattn_command_attend, "one attention call on .npy files, forward and backward"},
+    {"compare", sattn_command_compare, "stochastic, sliding-window and full attention side by side on .npy files"},
     {"permute", sattn_command_permute, "draws the order of tokens and writes it as .npy"},
+    {"bench", sattn_command_bench, "times modes against each other on one device"},
+    {"field", sattn_command_field, "receptive field over layers, coverage depth, small-world figures"},
+    {"picture", sattn_command_picture, "who sees whom, as an image"},
 };
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
 
