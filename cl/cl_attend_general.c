@@ -202,12 +202,15 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
 }
 
 const sattn_cl_attend sattn_cl_attend_general = {
-    .name = "attend_general",
-    .family = SATTN_KERNELS_GENERAL,
-    .path = SATTN_PATH_GENERAL,
-    .pass = SATTN_PASS_FORWARD,
-    .supports = supports,
-    .workspace = workspace,
+    .common =
+        {
+            .name = "attend_general",
+            .family = SATTN_KERNELS_GENERAL,
+            .path = SATTN_PATH_GENERAL,
+            .pass = SATTN_PASS_FORWARD,
+            .supports = supports,
+            .workspace = workspace,
+        },
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_forward = enqueue,

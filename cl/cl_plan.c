@@ -1,18 +1,13 @@
 #include "cl_plan.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cl_attend.h"
-#include "trace.h"
 
 /* Fastest first; the general ones last. */
-static const sattn_cl_attend *const implementations[] = {
-    &sattn_cl_attend_general,
+static const sattn_implementation *const implementations[] = {
+    &sattn_cl_attend_general.common,
 };
-
-#define IMPLEMENTATION_COUNT (sizeof implementations / sizeof implementations[0])
 
 /* plan->impl. The lock is held while arguments are set and kernels enqueued, never while anything is waited for: two threads that bind one
  * cl_kernel launch each other's arguments. */
@@ -22,8 +17,6 @@ typedef struct cl_plan_state {
   void *forward_state, *backward_state;
 } cl_plan_state;
 
-/* ---- choice ---- */
-
 /* Work-group tiles gain only where local memory is really local and groups are wide. */
 static sattn_kernel_family family_of(const sattn_context *context) {
   if (context->kernels != SATTN_KERNELS_AUTO) return context->kernels;
@@ -31,92 +24,16 @@ static sattn_kernel_family family_of(const sattn_context *context) {
   return device->local_memory_bytes >= 16384 && device->max_work_group >= 64 ? SATTN_KERNELS_GPU : SATTN_KERNELS_CPU;
 }
 
-static const char *family_name(sattn_kernel_family family) {
-  switch (family) {
-    case SATTN_KERNELS_CPU:
-      return "cpu";
-    case SATTN_KERNELS_GPU:
-      return "gpu";
-    case SATTN_KERNELS_GENERAL:
-      return "general";
-    case SATTN_KERNELS_AUTO:
-      break;
-  }
-  return "auto";
-}
-
-static void add_reason(char *reasons, size_t capacity, const char *name, const char *reason) {
-  size_t used = strlen(reasons);
-  snprintf(reasons + used, capacity - used, "%s%s: %s", used ? "; " : "", name, reason);
-}
-
-/* NULL: none can. `reasons` holds why those before the chosen one were passed over. */
-static const sattn_cl_attend *choose(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, sattn_pass pass,
-                                     char *reasons, size_t capacity) {
-  sattn_kernel_family family = family_of(context);
-  for (size_t i = 0; i < IMPLEMENTATION_COUNT; ++i) {
-    const sattn_cl_attend *candidate = implementations[i];
-    if (candidate->pass != pass) continue;
-    char reason[SATTN_CL_REASON_BYTES] = "";
-    bool can = false;
-    if (candidate->family != SATTN_KERNELS_GENERAL && candidate->family != family) {
-      snprintf(reason, sizeof reason, "family %s is not the chosen family %s", family_name(candidate->family), family_name(family));
-    } else {
-      can = candidate->supports(context, problem, maxima, reason);
-    }
-    if (can) {
-      sattn_trace(context->trace, SATTN_TRACE_DISPATCH, "%s on %s (%s): mode %s, pass %s", candidate->name, context->device.id,
-                  context->device.name, sattn_mode_name(problem->mode), pass == SATTN_PASS_FORWARD ? "forward" : "backward");
-      return candidate;
-    }
-    sattn_trace(context->trace, SATTN_TRACE_DISPATCH, "not %s: %s", candidate->name, reason);
-    add_reason(reasons, capacity, candidate->name, reason);
-  }
-  return NULL;
-}
-
-static sattn_status unsupported(const sattn_context *context, const char *pass, const char *reasons, sattn_error *error) {
-  if (!*reasons) return sattn_unsupported(context, pass, error);
-  return sattn_fail(error, SATTN_UNSUPPORTED, NULL, "backend opencl cannot do pass %s of this problem on device %s: %s", pass,
-                    context->device.id, reasons);
-}
-
-static sattn_status choose_all(sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
-                               const sattn_cl_attend **forward, const sattn_cl_attend **backward, char *reasons, size_t capacity,
-                               sattn_error *error) {
-  *forward = *backward = NULL;
-  *reasons = '\0';
-  if (passes & SATTN_PASS_FORWARD) {
-    *forward = choose(context, problem, maxima, SATTN_PASS_FORWARD, reasons, capacity);
-    if (!*forward) return unsupported(context, "forward", reasons, error);
-  }
-  if (passes & SATTN_PASS_BACKWARD) {
-    *backward = choose(context, problem, maxima, SATTN_PASS_BACKWARD, reasons, capacity);
-    if (!*backward) return unsupported(context, "backward", reasons, error);
-  }
-  return SATTN_OK;
+static sattn_status choose(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
+                           sattn_choice *out_choice, sattn_plan_info *info, sattn_error *error) {
+  const sattn_dispatch dispatch = {context, family_of(context), implementations, sizeof implementations / sizeof implementations[0]};
+  return sattn_dispatch_choose(&dispatch, problem, maxima, passes, out_choice, info, error);
 }
 
 sattn_status sattn_cl_plan_query(sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
                                  sattn_plan_info *info, sattn_error *error) {
-  const sattn_cl_attend *forward, *backward;
-  sattn_plan_info chosen;
-  memset(&chosen, 0, sizeof chosen);
-  chosen.struct_size = info->struct_size;
-  sattn_status status = choose_all(context, problem, maxima, passes, &forward, &backward, chosen.reason, sizeof chosen.reason, error);
-  if (status != SATTN_OK) return status;
-  if (forward) {
-    chosen.forward_path = forward->path;
-    chosen.forward_workspace = forward->workspace(context, problem, maxima);
-    snprintf(chosen.forward_kernel, sizeof chosen.forward_kernel, "%s", forward->name);
-  }
-  if (backward) {
-    chosen.backward_path = backward->path;
-    chosen.backward_workspace = backward->workspace(context, problem, maxima);
-    snprintf(chosen.backward_kernel, sizeof chosen.backward_kernel, "%s", backward->name);
-  }
-  *info = chosen;
-  return SATTN_OK;
+  sattn_choice choice;
+  return choose(context, problem, maxima, passes, &choice, info, error);
 }
 
 /* ---- life ---- */
@@ -129,9 +46,12 @@ sattn_status sattn_cl_plan_prepare(sattn_plan *plan, sattn_error *error) {
   if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
   pthread_mutex_init(&state->lock, NULL);
   plan->impl = state;
-  char reasons[sizeof plan->info.reason];
-  const sattn_cl_attend *forward, *backward;
-  status = choose_all(context, &plan->problem, &plan->maxima, plan->passes, &forward, &backward, reasons, sizeof reasons, error);
+  sattn_plan_info info = plan->info;
+  sattn_choice choice = {NULL, NULL};
+  status = choose(context, &plan->problem, &plan->maxima, plan->passes, &choice, &info, error);
+  /* `common` is the first member, so its address is the whole implementation's. */
+  const sattn_cl_attend *forward = (const sattn_cl_attend *)choice.forward;
+  const sattn_cl_attend *backward = (const sattn_cl_attend *)choice.backward;
   if (status == SATTN_OK && forward) {
     status = forward->prepare(plan, &state->forward_state, error);
     if (status == SATTN_OK) state->forward = forward;

@@ -8,9 +8,9 @@ sattn_cl_select_layout sattn_cl_select_carve(const sattn_problem *problem, const
   layout.blocks = (sizes->keys + problem->block - 1) / problem->block;
   layout.places = problem->topk < layout.blocks ? problem->topk : layout.blocks;
   uint64_t rows = (uint64_t)(sizes->batch * problem->heads * sizes->queries);
-  layout.means = sattn_cl_carve(end, (uint64_t)(sizes->batch * problem->kv_heads * layout.blocks * problem->head_dim) * sizeof(float));
-  layout.scores = sattn_cl_carve(end, rows * (uint64_t)layout.places * sizeof(float));
-  layout.selected = sattn_cl_carve(end, rows * (uint64_t)layout.places * sizeof(uint32_t));
+  layout.means = sattn_carve(end, (uint64_t)(sizes->batch * problem->kv_heads * layout.blocks * problem->head_dim) * sizeof(float));
+  layout.scores = sattn_carve(end, rows * (uint64_t)layout.places * sizeof(float));
+  layout.selected = sattn_carve(end, rows * (uint64_t)layout.places * sizeof(uint32_t));
   return layout;
 }
 

@@ -35,13 +35,13 @@ static int64_t chunk_of(int64_t keys) {
 sattn_cl_slots_layout sattn_cl_slots_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   sattn_cl_slots_layout layout = {0, 0, 0};
   uint64_t rows = (uint64_t)(batch_rows(problem, sizes) * head_rows(problem));
-  layout.slots = sattn_cl_carve(end, rows * (uint64_t)sizes->keys * sizeof(uint32_t));
+  layout.slots = sattn_carve(end, rows * (uint64_t)sizes->keys * sizeof(uint32_t));
   if (!compacts(problem)) return layout;
-  layout.compact = sattn_cl_carve(end, rows * (uint64_t)sizes->keys * sizeof(uint32_t));
+  layout.compact = sattn_carve(end, rows * (uint64_t)sizes->keys * sizeof(uint32_t));
   /* The number of chunks does not grow evenly with keys; this bound does, so a plan's maxima cover every smaller call. */
   int64_t most_chunks = (sizes->keys + MIN_CHUNK - 1) / MIN_CHUNK;
   if (most_chunks > MAX_CHUNKS) most_chunks = MAX_CHUNKS;
-  layout.counts = sattn_cl_carve(end, rows * (uint64_t)most_chunks * sizeof(uint32_t));
+  layout.counts = sattn_carve(end, rows * (uint64_t)most_chunks * sizeof(uint32_t));
   return layout;
 }
 
