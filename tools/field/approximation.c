@@ -33,6 +33,7 @@ static sattn_status attend(const estimate *e, sattn_mode mode, int64_t window, u
   call.attention.head_dim = e->sample->d;
   call.attention.causal = e->settings->causal;
   if (mode == SATTN_SLIDING_WINDOW) call.attention.window_swa = sattn_window_width(window);
+  if (mode != SATTN_FULL) call.attention.sink_tokens = e->settings->sink_tokens;
   if (mode == SATTN_STOCHASTIC) {
     call.attention.window_sa = sattn_window_width(window);
     call.attention.wrap = e->settings->wrap;
@@ -71,8 +72,8 @@ static void weights_of(const sattn_field_sample *sample, int64_t i, int64_t h, i
   }
 }
 
-/* The sums of the theory without the factor (1 - q)/q: sum_{j != i} p_j^2 |v_j - o|^2 over all rows, and |p_i (v_i - o) - sum_{j != i}
- * p_j^2 (v_j - o)|^2. */
+/* The sums of the theory without the factor (1 - q)/q, over all rows: sum over chance of p_j^2 |v_j - o|^2, and |sum over certain of
+ * p_j (v_j - o) - sum over chance of p_j^2 (v_j - o)|^2. Certain are the token itself and the sink tokens, chance is the rest. */
 static sattn_status theory_sums(const estimate *e, double *out_variance, double *out_bias_square, sattn_error *out_error) {
   const sattn_field_sample *const sample = e->sample;
   const int64_t group = sample->heads / sample->kv_heads;
@@ -89,14 +90,15 @@ static sattn_status theory_sums(const estimate *e, double *out_variance, double 
       memset(bias, 0, (size_t)sample->d * sizeof *bias);
       for (int64_t j = 0; j <= last; j++) {
         const float *const v = sample->value + (j * sample->kv_heads + h / group) * sample->d;
-        const double weight = j == i ? p[i] : -p[j] * p[j];
+        const bool certain = j == i || j < e->settings->sink_tokens;
+        const double weight = certain ? p[j] : -p[j] * p[j];
         double square = 0.0;
         for (int64_t c = 0; c < sample->d; c++) {
           const double difference = (double)v[c] - o[c];
           square += difference * difference;
           bias[c] += weight * difference;
         }
-        if (j != i) variance += p[j] * p[j] * square;
+        if (!certain) variance += p[j] * p[j] * square;
       }
       for (int64_t c = 0; c < sample->d; c++) {
         bias_square += bias[c] * bias[c];

@@ -4,7 +4,8 @@
  * softmax over all of them. With p the full attention's weights, o its output and q the probability of a pair, to first order in 1/q
  *     variance   (1 - q)/q  sum_{j != i} p_j^2 |v_j - o|^2
  *     bias       (1 - q)/q  ( p_i (v_i - o) - sum_{j != i} p_j^2 (v_j - o) )
- * and (1 - q)/q is about n/w: both fall as 1/w. docs/theory.md derives them. */
+ * and (1 - q)/q is about n/w: both fall as 1/w. Sink tokens, where there are any, are seen for certain as the token itself is.
+ * docs/theory.md derives the formulas. */
 #ifndef SATTN_TOOLS_FIELD_APPROXIMATION_H
 #define SATTN_TOOLS_FIELD_APPROXIMATION_H
 

@@ -34,10 +34,10 @@ static double bias_of(const sattn_field_approximation_row *row) {
 
 static void print_table(const sattn_field_settings *settings, const sattn_field_approximation_result *result) {
   const sattn_field_sample *const sample = &result->sample;
-  printf("%s, n %lld, heads %lld/%lld, d %lld, %s%s; seeds %llu to %llu\n",
-         settings->query != NULL ? settings->query : "random normal data", (long long)sample->n, (long long)sample->heads,
-         (long long)sample->kv_heads, (long long)sample->d, settings->causal ? "causal" : "two-way", settings->wrap ? ", wrap" : "",
-         (unsigned long long)settings->seed, (unsigned long long)(settings->seed + settings->seeds - 1));
+  printf("%s, n %lld, sink tokens %lld, heads %lld/%lld, d %lld, %s%s; seeds %llu to %llu\n",
+         settings->query != NULL ? settings->query : "random normal data", (long long)sample->n, (long long)settings->sink_tokens,
+         (long long)sample->heads, (long long)sample->kv_heads, (long long)sample->d, settings->causal ? "causal" : "two-way",
+         settings->wrap ? ", wrap" : "", (unsigned long long)settings->seed, (unsigned long long)(settings->seed + settings->seeds - 1));
   printf("distances to full attention, as shares of the size of its output\n\n");
   printf(" window   pair prob.    variance     (theory)  variance*w        bias     (theory)      bias*w   sa distance  swa distance\n");
   for (int r = 0; r < result->rows; r++) {
@@ -56,8 +56,8 @@ static void print_json(const sattn_field_settings *settings, const sattn_field_a
   printf("{\"measure\": \"approximation\", \"data\": \"%s\", \"n\": %lld, \"heads\": %lld, \"kv_heads\": %lld, \"head_dim\": %lld, ",
          settings->query != NULL ? "files" : "random", (long long)sample->n, (long long)sample->heads, (long long)sample->kv_heads,
          (long long)sample->d);
-  printf("\"causal\": %s, \"wrap\": %s, \"first_seed\": %llu, \"seeds\": %u, ", settings->causal ? "true" : "false",
-         settings->wrap ? "true" : "false", (unsigned long long)settings->seed, settings->seeds);
+  printf("\"causal\": %s, \"wrap\": %s, \"first_seed\": %llu, \"seeds\": %u, \"sink_tokens\": %lld, ", settings->causal ? "true" : "false",
+         settings->wrap ? "true" : "false", (unsigned long long)settings->seed, settings->seeds, (long long)settings->sink_tokens);
   printf("\"variance_slope\": %s, ", sattn_field_json(slope(result, variance_of)).text);
   printf("\"bias_slope\": %s, \"rows\": [", sattn_field_json(slope(result, bias_of)).text);
   for (int r = 0; r < result->rows; r++) {

@@ -31,7 +31,7 @@ typedef struct {
   bool given;
 } known_option;
 
-enum { OPTIONS = 24 };
+enum { OPTIONS = 25 };
 
 typedef struct {
   sattn_field_settings settings;
@@ -88,6 +88,7 @@ static void fill_table(reader *r) {
       {{SATTN_OPTION_TEXT, "--k", "F", &s->key, NULL, NULL, "[n, key/value heads, d]"}, APPROXIMATION, 0, false},
       {{SATTN_OPTION_TEXT, "--v", "F", &s->value, NULL, NULL, "as --k"}, APPROXIMATION, 0, false},
       NUMBER("--head-dim", "D", &r->head_dim, APPROXIMATION, 1, "approximation on random data: default 64"),
+      NUMBER("--sink-tokens", "N", &s->sink_tokens, APPROXIMATION, 0, "approximation: the first N tokens stay visible; default 0"),
       {{SATTN_OPTION_FLAG, "--json", NULL, &s->json, NULL, NULL, "one object instead of a table"}, FIELD, 0, false},
       {{SATTN_OPTION_TEXT, "--plot", "F", &s->plot, NULL, NULL, "F.svg or F.png, drawn by gnuplot"}, ALL, 0, false},
       {{SATTN_OPTION_END, NULL, NULL, NULL, NULL, NULL, NULL}, 0, 0, false}};

@@ -29,6 +29,7 @@ typedef struct {
   uint32_t degree;                 /* small-world: connections per node */
   uint32_t sources;                /* small-world: nodes that distances are measured from */
   uint32_t head_dim;               /* approximation, random data */
+  int64_t sink_tokens;             /* approximation: first tokens that stay visible */
   const char *query, *key, *value; /* approximation: .npy files; NULL: random data */
   uint32_t layer;                  /* picture */
 } sattn_field_settings;
