@@ -127,6 +127,7 @@ void reference_case_backward(reference_case *c) {
   sattn_sizes sizes = c->call->sizes;
   sattn_backward_args args = {.saved = &c->saved};
   c->buffers = 0;
+  c->saved.sizes = sizes;
   c->saved.selected = array(c, c->selected);
   args.query = tensor(c, c->input[TEST_QUERY], sizes.queries, p->heads, p->head_dim);
   args.key = tensor(c, c->input[TEST_KEY], sizes.keys, p->kv_heads, p->head_dim);

@@ -245,12 +245,36 @@ static void infinite_gates(void **state) {
   test_memory_release();
 }
 
+/* Backward after a call without queries: zeros wherever something could have flowed, and no permutation is asked for. */
+static void no_queries(void **state) {
+  (void)state;
+  static reference_case c;
+  test_call call;
+  test_random random = test_random_open(test_seed(), "no queries");
+  test_call_init(&call, SATTN_STOCHASTIC, 2, 0, 5, 2, 1, 3);
+  call.attention.has_sink_logits = 1;
+  test_call_fill(&call, &random, 1.0);
+  test_call_fill_gradients(&call, &random, 0);
+  reference_case_open(&call, &c);
+  const test_output outputs[] = {TEST_GRAD_KEY, TEST_GRAD_VALUE, TEST_GRAD_SINK_LOGITS};
+  for (size_t o = 0; o < sizeof outputs / sizeof *outputs; ++o) {
+    memset(c.output[outputs[o]], 0xff, test_shape_count(test_output_shape(&call, outputs[o])) * sizeof(double));
+  }
+  reference_case_backward(&c);
+  for (size_t o = 0; o < sizeof outputs / sizeof *outputs; ++o) {
+    size_t count = test_shape_count(test_output_shape(&call, outputs[o]));
+    for (size_t e = 0; e < count; ++e) assert_true(c.output[outputs[o]][e] == 0);
+  }
+  test_memory_release();
+}
+
 int main(void) {
   printf("seed %llu\n", (unsigned long long)test_seed());
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_option),
       cmocka_unit_test(random_options),
       cmocka_unit_test(infinite_gates),
+      cmocka_unit_test(no_queries),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
