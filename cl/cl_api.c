@@ -6,6 +6,8 @@
 
 #define INSTALL_HINT "install an ICD loader and an ICD such as pocl-opencl-icd"
 
+/* A process that has OpenCL already (linked, or preloaded by a tool such as Oclgrind) means that one: its objects must fit ours. */
+static const char *const process_names[] = {"", NULL};
 static const char *const library_names[] = {"libOpenCL.so.1", "libOpenCL.so", NULL};
 
 static const sattn_symbol symbols[] = {
@@ -19,13 +21,14 @@ static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static sattn_cl_api loaded_api;
 static void *loaded_library;
 
+static sattn_status load(const char *const *names, sattn_error *error) {
+  return sattn_dynlib_open(names, symbols, sizeof symbols / sizeof symbols[0], &loaded_api, INSTALL_HINT, &loaded_library, error);
+}
+
 const sattn_cl_api *sattn_cl_api_get(sattn_error *error) {
   sattn_status status = SATTN_OK;
   pthread_mutex_lock(&load_lock);
-  if (!loaded_library) {
-    status =
-        sattn_dynlib_open(library_names, symbols, sizeof symbols / sizeof symbols[0], &loaded_api, INSTALL_HINT, &loaded_library, error);
-  }
+  if (!loaded_library && load(process_names, NULL) != SATTN_OK) status = load(library_names, error);
   pthread_mutex_unlock(&load_lock);
   return status == SATTN_OK ? &loaded_api : NULL;
 }

@@ -40,7 +40,7 @@ sattn_status sattn_dynlib_open(const char *const *names, const sattn_symbol *sym
   const char *found = NULL;
   const char *missing = NULL;
   for (size_t i = 0; names[i] != NULL; ++i) {
-    void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(names[i][0] != '\0' ? names[i] : NULL, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) continue;
     const char *absent = resolve(library, symbols, symbol_count, table);
     if (absent == NULL) {

@@ -13,8 +13,9 @@ typedef struct sattn_symbol {
   int required;
 } sattn_symbol;
 
-/* Tries `names` (NULL-terminated, the versioned name first) and resolves `symbols` into `table`. On failure nothing stays open, the table is
- * zeroed, and the message names the library, what is missing and `hint` (what to install). SATTN_UNAVAILABLE. */
+/* Tries `names` (NULL-terminated, the versioned name first; "" is what the process has loaded already) and resolves `symbols` into `table`.
+ * On failure nothing stays open, the table is zeroed, and the message names the library, what is missing and `hint` (what to install).
+ * SATTN_UNAVAILABLE. */
 sattn_status sattn_dynlib_open(const char *const *names, const sattn_symbol *symbols, size_t symbol_count, void *table, const char *hint,
                                void **out_library, sattn_error *error);
 

@@ -189,71 +189,122 @@ static inline float attend_row(row_totals *row, const float *query, const candid
   return max_all + log(sum);
 }
 
+/* ---- one query ---- */
+
+/* The arrays of a call; what a mode or call does not have is NULL. */
+typedef struct call_arrays {
+  __global const element *query, *key, *value;
+  __global element *out, *y_sa, *y_swa;
+  __global float *lse, *lse_sa, *lse_swa;
+  __global const uint *order, *slots, *selected;
+  __global const void *gate_sa, *gate_swa;
+} call_arrays;
+
+typedef struct query_place {
+  long b;
+  int h, i;
+  int position; /* of the query */
+  int length;   /* tokens that exist in this batch entry */
+  float sink_logit;
+} query_place;
+
+static inline long row_index(const sattn_general_params *params, const query_place *place) {
+  return (place->b * params->heads + place->h) * params->queries + place->i;
+}
+
+static inline long row_offset(const sattn_kernel_tensor *tensor, long b, long token, long head) {
+  return tensor->offset + b * tensor->stride_batch + token * tensor->stride_token + head * tensor->stride_head;
+}
+
 static inline float sigmoid(float logit) {
   return 1.0f / (1.0f + exp(-logit));
 }
 
 /* Gate logits are fp32 or of the call's dtype; which one is a parameter. */
-static inline float gate_logit(__global const void *gate, const sattn_general_params *params, const sattn_kernel_tensor *tensor,
-                               int per_element, long b, long i, long h, int c) {
-  long at = tensor->offset + b * tensor->stride_batch + i * tensor->stride_token + h * tensor->stride_head + (per_element ? c : 0);
-  return params->gate_dtype == 1 ? ((__global const float *)gate)[at] : load_element((__global const element *)gate, at);
-}
-
-/* ---- the kernel ---- */
-
-typedef struct row_place {
-  long b;
-  int h, i;
-  int position; /* of the query */
-  int length;   /* tokens that exist in this batch entry */
-} row_place;
-
-/* The candidates of one branch: 0 all bands that the mode has under one softmax; for GATED 0 is the SA branch and 1 the SWA branch. */
-static inline candidates list_keys(const sattn_general_params *params, const row_place *place, int branch, __global const uint *order,
-                                   __global const uint *slots, __global const uint *selected) {
-  candidates keys = {0, 0, 0, 0, 0, 0, 0, 0, 0};
-  int mode = params->mode;
-  long p = place->position, g = place->h / params->group;
-  keys.last = params->causal ? place->position : place->length - 1;
-  keys.sinks = min(params->sink_tokens, keys.last + 1);
-  if (mode == MODE_FULL) add_positions(&keys, 0, keys.last);
-  if (mode == MODE_SLIDING_WINDOW || mode == MODE_UNION || (mode == MODE_GATED && branch == 1)) {
-    add_positions(&keys, p - params->left_swa, p + params->right_swa);
-  }
-  if (mode == MODE_STOCHASTIC || mode == MODE_UNION || (mode == MODE_GATED && branch == 0)) {
-    keys.order = order + params->order.offset + place->b * params->order.stride_batch + g * params->order.stride_head;
-    keys.slot_count = params->order_length ? params->order_length : place->length;
-    add_slots(&keys, params, (int)slots[params->slots.offset + place->b * params->slots.stride_batch + g * params->slots.stride_head + p]);
-  }
-  if (mode == MODE_MOBA) {
-    long row = (place->b * params->heads + place->h) * params->queries + place->i;
-    add_blocks(&keys, params, selected + params->selected + row * params->selected_stride);
-  }
-  return keys;
-}
-
-static inline long lse_index(const sattn_general_params *params, const row_place *place) {
-  return (place->b * params->heads + place->h) * params->queries + place->i;
+static inline float gate_logit(__global const void *gate, int dtype, long at) {
+  return dtype == 1 ? ((__global const float *)gate)[at] : load_element((__global const element *)gate, at);
 }
 
 static inline void store_row(const float *row, __global element *array, long at) {
   for (int c = 0; c < HEAD_DIM; ++c) store_element(row[c], array, at + c);
 }
 
-/* A query beyond the length of its batch entry: O = 0, LSE = -infinity, with sink logits or without. */
-static inline void store_empty(const sattn_general_params *params, const row_place *place, long out_at, long saved_at,
-                               __global element *out, __global float *lse, __global float *lse_sa, __global float *lse_swa,
-                               __global element *y_sa, __global element *y_swa) {
-  long at = lse_index(params, place);
-  if (lse) lse[params->lse + at] = -INFINITY;
-  if (lse_sa) lse_sa[params->lse_sa + at] = -INFINITY;
-  if (lse_swa) lse_swa[params->lse_swa + at] = -INFINITY;
-  for (int c = 0; c < HEAD_DIM; ++c) {
-    store_element(0.0f, out, out_at + c);
-    if (y_sa) store_element(0.0f, y_sa, params->y_sa + saved_at + c);
-    if (y_swa) store_element(0.0f, y_swa, params->y_swa + saved_at + c);
+/* The candidates of one branch: 0 all bands that the mode has under one softmax; in GATED 0 is the SA branch and 1 the SWA branch. */
+static inline void list_keys(const sattn_general_params *params, const call_arrays *arrays, const query_place *place, int branch,
+                             candidates *keys) {
+  int mode = params->mode;
+  long p = place->position, g = place->h / params->group;
+  keys->last = params->causal ? place->position : place->length - 1;
+  keys->sinks = min(params->sink_tokens, keys->last + 1);
+  keys->first = keys->band = 0;
+  keys->others = 0;
+  keys->slot_first = keys->slot_count = 0;
+  keys->order = keys->selected = 0;
+  if (mode == MODE_FULL) add_positions(keys, 0, keys->last);
+  if (mode == MODE_SLIDING_WINDOW || mode == MODE_UNION || (mode == MODE_GATED && branch == 1)) {
+    add_positions(keys, p - params->left_swa, p + params->right_swa);
   }
+  if (mode == MODE_STOCHASTIC || mode == MODE_UNION || (mode == MODE_GATED && branch == 0)) {
+    keys->order = arrays->order + params->order.offset + place->b * params->order.stride_batch + g * params->order.stride_head;
+    keys->slot_count = params->order_length ? params->order_length : place->length;
+    long slots = params->slots.offset + place->b * params->slots.stride_batch + g * params->slots.stride_head;
+    add_slots(keys, params, (int)arrays->slots[slots + p]);
+  }
+  if (mode == MODE_MOBA) {
+    add_blocks(keys, params, arrays->selected + params->selected + row_index(params, place) * params->selected_stride);
+  }
+}
+
+/* A query beyond the length of its batch entry: O = 0, LSE = -infinity, with sink logits or without. */
+static inline void store_empty(const sattn_general_params *params, const call_arrays *arrays, const query_place *place) {
+  long row = row_index(params, place);
+  long out_at = row_offset(&params->out, place->b, place->i, place->h);
+  long saved_at = ((place->b * params->queries + place->i) * params->heads + place->h) * HEAD_DIM;
+  if (arrays->lse) arrays->lse[params->lse + row] = -INFINITY;
+  if (arrays->lse_sa) arrays->lse_sa[params->lse_sa + row] = -INFINITY;
+  if (arrays->lse_swa) arrays->lse_swa[params->lse_swa + row] = -INFINITY;
+  for (int c = 0; c < HEAD_DIM; ++c) {
+    store_element(0.0f, arrays->out, out_at + c);
+    if (arrays->y_sa) store_element(0.0f, arrays->y_sa, params->y_sa + saved_at + c);
+    if (arrays->y_swa) store_element(0.0f, arrays->y_swa, params->y_swa + saved_at + c);
+  }
+}
+
+/* Keeps a branch of GATED for backward where asked, and adds its gated row to the mix. */
+static inline void mix_branch(const sattn_general_params *params, const call_arrays *arrays, const query_place *place, int branch,
+                              const float *row, float *mixed) {
+  __global element *saved = branch ? arrays->y_swa : arrays->y_sa;
+  __global const void *gate = branch ? arrays->gate_swa : arrays->gate_sa;
+  int per_element = branch ? params->gate_swa_element : params->gate_sa_element;
+  long gate_at = row_offset(branch ? &params->gate_swa : &params->gate_sa, place->b, place->i, place->h);
+  long saved_at = ((place->b * params->queries + place->i) * params->heads + place->h) * HEAD_DIM;
+  if (saved) store_row(row, saved, (branch ? params->y_swa : params->y_sa) + saved_at);
+  for (int c = 0; c < HEAD_DIM; ++c) {
+    mixed[c] += sigmoid(gate_logit(gate, params->gate_dtype, gate_at + (per_element ? c : 0))) * row[c];
+  }
+}
+
+static inline void attend_query(const sattn_general_params *params, const call_arrays *arrays, const query_place *place) {
+  float query[HEAD_DIM], mixed[HEAD_DIM];
+  int gated = params->mode == MODE_GATED;
+  long g = place->h / params->group;
+  long query_at = row_offset(&params->query, place->b, place->i, place->h);
+  for (int c = 0; c < HEAD_DIM; ++c) {
+    query[c] = load_element(arrays->query, query_at + c);
+    mixed[c] = 0.0f;
+  }
+  row_totals row;
+  for (int branch = 0; branch <= gated; ++branch) {
+    candidates keys;
+    list_keys(params, arrays, place, branch, &keys);
+    float row_lse = attend_row(&row, query, &keys, arrays->key + row_offset(&params->key, place->b, 0, g),
+                               arrays->value + row_offset(&params->value, place->b, 0, g), place->sink_logit, params);
+    __global float *lse = !gated ? arrays->lse : branch ? arrays->lse_swa : arrays->lse_sa;
+    long lse_at = !gated ? params->lse : branch ? params->lse_swa : params->lse_sa;
+    if (lse) lse[lse_at + row_index(params, place)] = row_lse;
+    if (gated) mix_branch(params, arrays, place, branch, row.accumulated, mixed);
+  }
+  store_row(gated ? mixed : row.accumulated, arrays->out, row_offset(&params->out, place->b, place->i, place->h));
 }
 
 /* Grid: query, head, batch entry; every axis is walked in strides, so any grid covers any size. */
@@ -263,51 +314,23 @@ __kernel void attend_general(const sattn_general_params params, __global const e
                              __global const uint *slots, __global const int *lengths, __global const int *query_start,
                              __global const float *sink_logits, __global const void *gate_sa, __global const void *gate_swa,
                              __global const uint *selected) {
-  row_place place;
+  const call_arrays arrays = {query, key, value, out, y_sa, y_swa, lse, lse_sa, lse_swa, order, slots, selected, gate_sa, gate_swa};
+  query_place place;
   for (place.b = get_global_id(2); place.b < params.batch; place.b += get_global_size(2)) {
     place.length = lengths ? clamp(lengths[params.lengths + place.b], 0, params.keys) : params.keys;
     int start = params.keys - params.queries;
     if (query_start) start = clamp(query_start[params.query_start + place.b], 0, start);
-    for (place.h = get_global_id(1); place.h < params.heads; place.h += get_global_size(1)) {
-      float sink_logit = sink_logits ? sink_logits[params.sink_logits + place.h] : -INFINITY;
-      long g = place.h / params.group;
-      __global const element *head_key = key + params.key.offset + place.b * params.key.stride_batch + g * params.key.stride_head;
-      __global const element *head_value = value + params.value.offset + place.b * params.value.stride_batch + g * params.value.stride_head;
+    for (long h = get_global_id(1); h < params.heads; h += get_global_size(1)) {
+      place.h = (int)h;
+      place.sink_logit = sink_logits ? sink_logits[params.sink_logits + h] : -INFINITY;
       for (long i = get_global_id(0); i < params.queries; i += get_global_size(0)) {
         place.i = (int)i;
         place.position = start + place.i;
-        long out_at =
-            params.out.offset + place.b * params.out.stride_batch + i * params.out.stride_token + place.h * params.out.stride_head;
-        long saved_at = ((place.b * params.queries + i) * params.heads + place.h) * HEAD_DIM;
         if (place.position >= place.length) {
-          store_empty(&params, &place, out_at, saved_at, out, lse, lse_sa, lse_swa, y_sa, y_swa);
-          continue;
+          store_empty(&params, &arrays, &place);
+        } else {
+          attend_query(&params, &arrays, &place);
         }
-        float row_query[HEAD_DIM], mixed[HEAD_DIM];
-        long query_at =
-            params.query.offset + place.b * params.query.stride_batch + i * params.query.stride_token + place.h * params.query.stride_head;
-        for (int c = 0; c < HEAD_DIM; ++c) row_query[c] = load_element(query, query_at + c);
-        for (int branch = 0; branch < (params.mode == MODE_GATED ? 2 : 1); ++branch) {
-          row_totals row;
-          candidates keys = list_keys(&params, &place, branch, order, slots, selected);
-          float row_lse = attend_row(&row, row_query, &keys, head_key, head_value, sink_logit, &params);
-          __global float *lse_of_branch = params.mode != MODE_GATED ? lse : branch ? lse_swa : lse_sa;
-          long lse_at = params.mode != MODE_GATED ? params.lse : branch ? params.lse_swa : params.lse_sa;
-          if (lse_of_branch) lse_of_branch[lse_at + lse_index(&params, &place)] = row_lse;
-          if (params.mode != MODE_GATED) {
-            store_row(row.accumulated, out, out_at);
-            continue;
-          }
-          __global element *saved = branch ? y_swa : y_sa;
-          if (saved) store_row(row.accumulated, saved, (branch ? params.y_swa : params.y_sa) + saved_at);
-          for (int c = 0; c < HEAD_DIM; ++c) {
-            float logit = branch ? gate_logit(gate_swa, &params, &params.gate_swa, params.gate_swa_element, place.b, i, place.h, c)
-                                 : gate_logit(gate_sa, &params, &params.gate_sa, params.gate_sa_element, place.b, i, place.h, c);
-            float part = sigmoid(logit) * row.accumulated[c];
-            mixed[c] = branch ? mixed[c] + part : part;
-          }
-        }
-        if (params.mode == MODE_GATED) store_row(mixed, out, out_at);
       }
     }
   }
