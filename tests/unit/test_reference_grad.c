@@ -155,7 +155,7 @@ static size_t compare_gradient(reference_case *c, test_input input, const double
   for (size_t e = 0; e < count; ++e) {
     double expected = difference(c, &c->input[input][e]);
     if (!(fabs(gradient[e] - expected) <= TOLERANCE * (1 + fabs(expected))) && wrong++ == 0) {
-      print_error("%s: gradient of %s[%zu] is %.12g, the difference quotient %.12g. Rerun: SATTN_TEST_SEED=%llu test_reference_grad\n",
+      print_error("%s: gradient of %s[%zu] is %.12g, the difference quotient %.12g. Rerun: SATTN_TEST_SEED=%llu unit_reference_grad\n",
                   what, input_names[input], e, gradient[e], expected, (unsigned long long)test_seed());
     }
   }

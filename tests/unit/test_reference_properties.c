@@ -49,7 +49,7 @@ static reference_case *run(const test_call *call) {
 static void expect_close(const char *what, const double *a, const double *b, size_t count) {
   for (size_t e = 0; e < count; ++e) {
     if (!(a[e] == b[e] || fabs(a[e] - b[e]) <= TOLERANCE * (1 + fabs(a[e])))) {
-      fail_msg("%s: element %zu is %.17g and %.17g. Rerun: SATTN_TEST_SEED=%llu test_reference_properties", what, e, a[e], b[e],
+      fail_msg("%s: element %zu is %.17g and %.17g. Rerun: SATTN_TEST_SEED=%llu unit_reference_properties", what, e, a[e], b[e],
                (unsigned long long)test_seed());
     }
   }

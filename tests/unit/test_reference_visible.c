@@ -145,7 +145,7 @@ static void compare_sets(const pair_rule *rule, int64_t tokens, int round) {
     for (int64_t k = 0; k < count; ++k) ++times[keys[k]];
     for (int64_t j = 0; j < tokens; ++j) {
       if (times[j] != sees(rule, p, j)) {
-        fail_msg("round %d: query at %d lists key %d %d times. Rerun: SATTN_TEST_SEED=%llu test_reference_visible", round, (int)p, (int)j,
+        fail_msg("round %d: query at %d lists key %d %d times. Rerun: SATTN_TEST_SEED=%llu unit_reference_visible", round, (int)p, (int)j,
                  times[j], (unsigned long long)test_seed());
       }
     }
