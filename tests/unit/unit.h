@@ -15,13 +15,14 @@
 #include <sattn/sattn.h>
 
 /* Runs the group and, if anything failed, prints the command that runs it again. */
-#define UNIT_MAIN(tests)                                      \
+#define UNIT_MAIN_WITH(tests, open, close)                    \
   int main(int argc, char **argv) {                           \
     (void)argc;                                               \
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);   \
+    int failed = cmocka_run_group_tests(tests, open, close);  \
     if (failed != 0) fprintf(stderr, "rerun: %s\n", argv[0]); \
     return failed;                                            \
   }
+#define UNIT_MAIN(tests) UNIT_MAIN_WITH(tests, NULL, NULL)
 
 /* A refusal must have the status, say it in the error as well, be one line, and contain every word given (NULL: none). */
 static inline void unit_refused(sattn_status got, sattn_status expected, const sattn_error *error, const char *word, const char *second) {
