@@ -309,11 +309,11 @@ static void limits_of_the_device_are_kept(void **state) {
   context->device.max_allocation_bytes = 262144;
   unit_ok(sattn_plan_query(context, &attention, &sizes, SATTN_PASS_FORWARD, &info, &error), &error);
   sizes.queries = 33;
-  unit_refused(sattn_plan_query(context, &attention, &sizes, SATTN_PASS_FORWARD, &info, &error), SATTN_OUT_OF_MEMORY, &error, "4224",
-               "4096");
+  unit_refused(sattn_plan_query(context, &attention, &sizes, SATTN_PASS_FORWARD, &info, &error), SATTN_OUT_OF_MEMORY, &error, "270336",
+               "262144");
   sizes = (sattn_sizes){64, 32, 129};
-  unit_refused(sattn_plan_query(context, &attention, &sizes, SATTN_PASS_FORWARD, &info, &error), SATTN_OUT_OF_MEMORY, &error, "4128",
-               "4096");
+  unit_refused(sattn_plan_query(context, &attention, &sizes, SATTN_PASS_FORWARD, &info, &error), SATTN_OUT_OF_MEMORY, &error, "264192",
+               "262144");
   sattn_context_destroy(&context);
 }
 
