@@ -136,12 +136,20 @@ static void small_world(void **state) {
   }
 }
 
+/* 2^27 tokens and 2^31 - 1 layers want 2^60 bytes, which no machine has. */
+static void too_much_memory_is_a_refusal(void **state) {
+  (void)state;
+  assert_int_equal(run("field --n 134217728 --layers 2147483647 --tokens 1", NULL), 1);
+  assert_non_null(strstr(err, "memory"));
+}
+
 static void wrong_usage(void **state) {
   (void)state;
   static const char *const lines[][2] = {{"field --n", "--n"},
                                          {"field --nn 4", "--nn"},
                                          {"field --n 1", "--n"},
                                          {"field --n 9999999999", "--n"},
+                                         {"field --n 134217729", "--n"},
                                          {"field --layers 0", "--layers"},
                                          {"field --window -3", "--window"},
                                          {"field --mode moba", "--mode"},
@@ -221,7 +229,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
     return 2;
   }
-  const struct CMUnitTest tests[] = {cmocka_unit_test(tables_and_json), cmocka_unit_test(small_world), cmocka_unit_test(wrong_usage),
-                                     cmocka_unit_test(images), cmocka_unit_test(images_that_cannot_be)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(tables_and_json), cmocka_unit_test(small_world), cmocka_unit_test(too_much_memory_is_a_refusal),
+      cmocka_unit_test(wrong_usage),     cmocka_unit_test(images),      cmocka_unit_test(images_that_cannot_be)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,8 +141,8 @@ sattn_status sattn_field_growth_compute(const sattn_field_settings *settings, sa
     status = sattn_field_no_memory(out_error);
   } else {
     sample_tokens(settings->n, result.tokens, settings->seed, tokens);
-    status = expect(&result, out_error);
-    if (status == SATTN_OK) status = all_seeds(settings, &result, tokens, field, out_error);
+    status = all_seeds(settings, &result, tokens, field, out_error);
+    if (status == SATTN_OK) status = expect(&result, out_error);
   }
   free(tokens);
   free(field);

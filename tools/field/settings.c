@@ -12,6 +12,7 @@ enum {
   PICTURE = 1 << SATTN_FIELD_PICTURE,
   FIELD = GROWTH | PAIRS | WORLD | SPECTRUM | APPROXIMATION,
   ALL = FIELD | PICTURE,
+  MOST_TOKENS = 1 << 27, /* their orders are held in memory: 8 bytes a token and layer, and 24 while one is drawn */
   PICTURE_TOKENS = 256
 };
 
@@ -118,6 +119,7 @@ static bool agree(const reader *r, sattn_report *report) {
                                (long long)known->least);
     }
   }
+  if (s->n > MOST_TOKENS) return sattn_tool_misuse(report, "--n %u: at most %d", s->n, MOST_TOKENS);
   const int files = (s->query != NULL) + (s->key != NULL) + (s->value != NULL);
   if (files != 0 && files != 3) return sattn_tool_misuse(report, "--q, --k, --v: all three or none");
   if (s->measure == SATTN_FIELD_PICTURE && s->plot == NULL) return sattn_tool_misuse(report, "--plot: needed");
