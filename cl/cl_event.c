@@ -52,6 +52,13 @@ static sattn_status check_queue(sattn_cl_chain *chain, sattn_error *error) {
   return SATTN_OK;
 }
 
+sattn_status sattn_cl_chain_wait(sattn_cl_chain *chain, cl_event event, sattn_error *error) {
+  if (!event) return SATTN_OK; /* already complete */
+  sattn_status status = chain->wait_count == SATTN_CL_WAIT_CHUNK ? join_waits(chain, error) : SATTN_OK;
+  if (status == SATTN_OK) chain->waits[chain->wait_count++] = event;
+  return status;
+}
+
 sattn_status sattn_cl_chain_begin(sattn_cl_chain *chain, sattn_context *context, const sattn_submission *submission, sattn_profile *profile,
                                   sattn_error *error) {
   memset(chain, 0, sizeof *chain);
@@ -63,9 +70,7 @@ sattn_status sattn_cl_chain_begin(sattn_cl_chain *chain, sattn_context *context,
   sattn_status status = sattn_cl_context_usable(context, error);
   if (status == SATTN_OK && submission->queue.native) status = check_queue(chain, error);
   for (size_t i = 0; status == SATTN_OK && i < submission->wait_count; ++i) {
-    if (!submission->wait_list[i].native) continue; /* already complete */
-    if (chain->wait_count == SATTN_CL_WAIT_CHUNK) status = join_waits(chain, error);
-    if (status == SATTN_OK) chain->waits[chain->wait_count++] = (cl_event)submission->wait_list[i].native;
+    status = sattn_cl_chain_wait(chain, (cl_event)submission->wait_list[i].native, error);
   }
   if (status == SATTN_OK && profile) {
     size_t size = profile->struct_size;

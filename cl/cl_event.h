@@ -48,6 +48,9 @@ typedef struct sattn_cl_chain {
 sattn_status sattn_cl_chain_begin(sattn_cl_chain *chain, sattn_context *context, const sattn_submission *submission, sattn_profile *profile,
                                   sattn_error *error);
 
+/* The next command also waits for `event`, which must stay the caller's until then. NULL is allowed. */
+sattn_status sattn_cl_chain_wait(sattn_cl_chain *chain, cl_event event, sattn_error *error);
+
 /* What the following commands count as. */
 sattn_status sattn_cl_chain_stage(sattn_cl_chain *chain, sattn_cl_stage stage, sattn_error *error);
 

@@ -69,6 +69,14 @@ typedef struct sattn_general_params {
   float scale, softcap;
 } sattn_general_params;
 
+/* One pass of the work-group kernels (attend_gpu) beside sattn_general_params. flags: see attend_gpu.cl. */
+typedef struct sattn_gpu_pass {
+  sattn_i64 partial, partial_lse; /* first element of each array */
+  sattn_i64 tiles;                /* groups of rows along the queries */
+  sattn_i64 slot_tiles;           /* how many of them are tiles of slots */
+  sattn_i32 flags, unused;
+} sattn_gpu_pass;
+
 /* gather_rows (inverse 0), scatter_rows (inverse 1). */
 typedef struct sattn_rows_params {
   sattn_kernel_tensor source, target;
@@ -84,5 +92,81 @@ typedef struct sattn_merge_params {
   sattn_i64 batch;
   sattn_i32 queries, heads, width, unused;
 } sattn_merge_params;
+
+/* ---- the CPU kernels (permute, pack, attend_cpu) ---- */
+
+/* Where the arrays of a list lie, in 32-bit integers from the start of the workspace; list number l adds l * stride. A list is one order of
+ * the keys (in slot order, but each block of 64 sorted by position where causality gains by it) and of the queries. Keys that do not exist
+ * are left out; padding has position and slot INT_MAX. */
+typedef struct sattn_list_layout {
+  sattn_i64 stride;
+  sattn_i64 key_position, key_slot, key_other;    /* [key_blocks * 64]; other: the slot in UNION's other order */
+  sattn_i64 block_first, block_last;              /* [key_blocks] smallest and largest slot of a block */
+  sattn_i64 query_position;                       /* [tiles * 64]; -1: a query that does not exist, or padding */
+  sattn_i64 query_row;                            /* [tiles * 64] index of the query; -1: padding */
+  sattn_i64 query_slot, query_other;              /* [tiles * 64] */
+  sattn_i64 sink_position, sink_slot, sink_other; /* [sink_blocks * 64] */
+  sattn_i64 slot_of;                              /* [n_k] slot of a position */
+  sattn_i64 counts;                               /* [2] keys that exist, sink keys that exist */
+} sattn_list_layout;
+
+#define SATTN_LIST_IDENTITY    1  /* slot = position; there is no order to read */
+#define SATTN_LIST_SLOT_GAPS   2  /* slots are counted in the whole order, not among the existing keys */
+#define SATTN_LIST_SORT        4  /* sort blocks and tiles by position */
+#define SATTN_LIST_OTHER       8  /* fill key_other, query_other, sink_other from the list `other` of the same number */
+#define SATTN_LIST_LENGTHS     16 /* lengths are given */
+#define SATTN_LIST_QUERY_START 32
+
+/* lists = 0: an empty range. */
+typedef struct sattn_permute_params {
+  sattn_list_layout list, other;
+  sattn_i64 lengths, query_start; /* first element of each array */
+  sattn_i64 lists;
+  sattn_i32 keys, queries;
+  sattn_i32 length; /* entries of an order */
+  sattn_i32 orders; /* list l reads order l modulo this */
+  sattn_i32 lists_per_batch, key_blocks, tiles, sink_blocks;
+  sattn_i32 sink_tokens, flags;
+} sattn_permute_params;
+
+/* batch = 0: an empty range. Element numbers of packed arrays count from the start of the workspace. */
+typedef struct sattn_pack_params {
+  sattn_list_layout list;
+  sattn_kernel_tensor key, value;
+  sattn_i64 packed_key, packed_value;
+  sattn_i64 packed_head; /* elements from one (batch, head) to the next */
+  sattn_i64 batch;
+  sattn_i32 blocks, kv_heads;
+  sattn_i32 heads_at_once;
+  sattn_i32 lists_per_batch; /* 0: all batch entries share the lists */
+  sattn_i32 list_heads;      /* 1, or kv_heads where each head has its own list */
+  sattn_i32 sinks;           /* 1: pack the sink keys, not the keys */
+  sattn_i32 tiles;           /* > 0: pack only what the band of these tiles reaches */
+  sattn_i32 left, right, unused;
+} sattn_pack_params;
+
+/* One pass of attend_cpu. batch = 0: an empty range. */
+typedef struct sattn_attend_cpu_params {
+  sattn_list_layout list;
+  sattn_kernel_tensor query, out, branch;
+  sattn_kernel_tensor gate_own, gate_first; /* logits of this pass's branch and of the first pass's */
+  sattn_i64 lse, sink_logits;               /* first element of each array */
+  sattn_i64 partial, partial_lse;           /* fp32 rows [B, H, n_q, d] and LSE that the first pass hands to the second */
+  sattn_i64 packed_key, packed_value, packed_head;
+  sattn_i64 sink_key, sink_value, sink_head;
+  sattn_i64 batch;
+  sattn_i32 heads, group, queries, tiles;
+  sattn_i32 strip; /* tiles that one head takes before the next head takes the same ones */
+  sattn_i32 lists_per_batch, list_heads, gate_dtype;
+  sattn_i32 left, right;
+  sattn_i32 other_left, other_right; /* the band that UNION's first pass has shown already */
+  float scale, softcap;              /* in units of log2 */
+} sattn_attend_cpu_params;
+
+/* Around the matrix products of a gate projection. */
+typedef struct sattn_gate_params {
+  sattn_i64 matrix, vector; /* first element of each array */
+  sattn_i64 rows, columns;
+} sattn_gate_params;
 
 #endif
