@@ -28,6 +28,9 @@ bool Barriers::reach(unsigned id, unsigned threads, unsigned warp, uint32_t lane
   // __syncthreads that happen to pair up are a divergence.
   if (b.arrived && id == 0 && b.site.pc != site.pc)
     fail("sync", site, "__syncthreads here while other threads wait in the one at %s:%d", b.site.file, b.site.line);
+  if (b.lanes[warp] & lanes)
+    fail("sync", site, "barrier %u is reached a second time by the same thread before all %u threads have come", id, threads);
+  b.lanes[warp] |= lanes;
   b.expected = threads;
   b.site = site;
   b.arrived += (unsigned)__builtin_popcount(lanes);

@@ -24,7 +24,7 @@ class Barriers {
   struct Barrier {
     unsigned expected, arrived;
     uint32_t warps, waiting;
-    uint32_t released[max_warps];
+    uint32_t released[max_warps], lanes[max_warps];
     Site site;
   };
   Barrier barrier_[16];

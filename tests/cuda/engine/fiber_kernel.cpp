@@ -191,6 +191,10 @@ void check_mask(const char *what, bool aligned, uint32_t mask, const Site &site)
   if (aligned && mask != all_lanes) fail("sync", site, "%s needs the full warp", what);
 }
 
+bool same_text(const char *a, const char *b) {
+  return a == b || !strcmp(a, b);
+}
+
 Gathering &find_gathering(const char *what, uint32_t mask, const Site &site) {
   const Thread &me = *current_thread;
   auto &open = block.gatherings[me.warp];
@@ -206,7 +210,7 @@ Gathering &find_gathering(const char *what, uint32_t mask, const Site &site) {
     open.push_back(Gathering{mask, 0, what, site, {}});
     mine = &open.back();
   }
-  if (mine->site.line != site.line || strcmp(mine->what, what) || strcmp(mine->site.file, site.file))
+  if (mine->site.line != site.line || mine->what != what || !same_text(mine->site.file, site.file))
     fail("sync", site, "divergent warp: lane %u is in %s here, lanes %08x are in %s at %s:%d", me.lane, what, mine->arrived, mine->what,
          mine->site.file, mine->site.line);
   return *mine;

@@ -90,7 +90,9 @@ void ldmatrix(unsigned warp, int count, bool trans, const Lanes &address, Lanes 
       memcpy(matrix[i], shared_read_for_warp(warp, a, 16, site), 16);
       rows[i] = a - shared_base;
     }
-    state.report.counters.ldmatrix_conflicts += bank_passes(rows, 0xff, 16);
+    unsigned groups = 0;
+    for (unsigned i = 0; i < 8; ++i) groups |= 1u << (rows[i] / 16 % 8);
+    if (groups != 0xff) state.report.counters.ldmatrix_conflicts += bank_passes(rows, 0xff, 16);
     for (unsigned l = 0; l < warp_size; ++l) {
       const unsigned i = l / 4, j = l % 4 * 2;
       result[m][l] = trans ? matrix[j][i] | (uint32_t)matrix[j + 1][i] << 16 : matrix[i][j] | (uint32_t)matrix[i][j + 1] << 16;

@@ -214,14 +214,18 @@ static bool special(const std::string &name, Operand &o) {
 
 // The address of a variable as a value.
 Operand Decoder::variable(const std::string &name, unsigned bits) {
-  for (const auto &s : scope.module.shared)
+  for (size_t k = 0; k < scope.module.shared.size(); ++k) {
+    const Shared_variable &s = scope.module.shared[k];
     if (s.name == name) {
+      scope.function.shared_used.resize(scope.module.shared.size());
+      scope.function.shared_used[k] = true;
       Operand o;
       o.base = Base::block;
       o.bits = (uint8_t)bits;
       o.slot = bits == 64 ? s.slot + 1 : s.slot;
       return o;
     }
+  }
   for (const auto &v : scope.module.variables)
     if (v->name == name) return constant((uint64_t)(uintptr_t)v->data, bits);
   const auto p = scope.parameters.find(name);

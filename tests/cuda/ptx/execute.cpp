@@ -43,7 +43,15 @@ class Block_run {
   [[noreturn]] void deadlock();
 };
 
-void fill_block_area(Warp &w, const Module &m) {
+// Device functions are taken to be called by every kernel of their module.
+bool uses_shared(const Module &m, const Function &entry, size_t k) {
+  auto uses = [k](const Function &f) { return k < f.shared_used.size() && f.shared_used[k]; };
+  bool used = uses(entry);
+  for (const auto &f : m.functions) used |= !f.second->entry && uses(*f.second);
+  return used;
+}
+
+void fill_block_area(Warp &w, const Module &m, const Function &entry) {
   w.block_area.assign((size_t)m.block_slots * warp_size, 0);
   auto slot = [&](uint32_t s) { return w.block_area.data() + (size_t)s * warp_size; };
   for (unsigned l = 0; l < warp_size; ++l) {
@@ -62,7 +70,9 @@ void fill_block_area(Warp &w, const Module &m) {
     for (uint32_t k = 0; k < 5; ++k) slot(slot_lanemask + k)[l] = masks[k];
     slot(slot_dynamic_bytes)[l] = shared_bytes();
   }
-  for (const auto &s : m.shared) {
+  for (size_t k = 0; k < m.shared.size(); ++k) {
+    const Shared_variable &s = m.shared[k];
+    if (!uses_shared(m, entry, k)) continue;
     const uint32_t a = s.dynamic ? shared_base : shared_allocate(&s, s.bytes, s.alignment, {"shared variable", 0, nullptr});
     for (unsigned l = 0; l < warp_size; ++l) {
       slot(s.slot)[l] = a;
@@ -107,7 +117,7 @@ Block_run::Block_run(const Module &module, const Function &entry, void **argumen
 void Block_run::start_warp(Warp &w, const Function &entry, void **arguments, const std::vector<size_t> &sizes) {
   w.module = &module_;
   w.alive = existing_lanes(w.index);
-  fill_block_area(w, module_);
+  fill_block_area(w, module_, entry);
   Frame *f = new_frame(w, entry, w.alive, nullptr);
   for (unsigned l = 0; l < warp_size; ++l)
     for (size_t k = 0; k < sizes.size(); ++k) memcpy(f->parameter(l) + entry.parameters[k].offset, arguments[k], sizes[k]);

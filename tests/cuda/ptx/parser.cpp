@@ -5,6 +5,7 @@
 #include "decoder.h"
 #include "launch.h"
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -90,6 +91,7 @@ class Parser {
   int depth_ = 0, line_ = 1;
   Site site_{"ptx", 0, nullptr};
   bool located_ = false;
+  std::map<std::array<int, 3>, std::array<int, 3>> roots_;
 
   // .file directives stand at the end of the text and .loc needs them from the start.
   void find_files(const std::string &text) {
@@ -149,15 +151,21 @@ class Parser {
     statement_.clear();
   }
 
+  // Inlined code is put down to the line of the kernel's file that it ends up in: nvcc
+  // writes the call's own .loc before that of what was inlined there.
   void locate(const std::string &s) {
-    int file = 0, line = 0;
-    sscanf(s.c_str(), ".loc %d %d", &file, &line);
-    // the line of the call is what a reader of the kernel wants to see first
+    int at[3] = {}, call[3] = {};
+    sscanf(s.c_str(), ".loc %d %d %d", &at[0], &at[1], &at[2]);
+    std::array<int, 3> root = {at[0], at[1], at[2]};
     const size_t inlined = s.find("inlined_at");
-    if (inlined != std::string::npos) sscanf(s.c_str() + inlined + 10, "%d %d", &file, &line);
-    const auto it = module_.files.find(file);
-    if (it == module_.files.end()) return;
-    site_ = {it->second, line, nullptr};
+    if (inlined != std::string::npos && sscanf(s.c_str() + inlined + 10, "%d %d %d", &call[0], &call[1], &call[2]) == 3) {
+      const auto known = roots_.find({call[0], call[1], call[2]});
+      root = known != roots_.end() ? known->second : std::array<int, 3>{call[0], call[1], call[2]};
+    }
+    roots_[{at[0], at[1], at[2]}] = root;
+    const auto file = module_.files.find(root[0]);
+    if (file == module_.files.end()) return;
+    site_ = {file->second, root[1], nullptr};
     located_ = true;
   }
 

@@ -76,6 +76,7 @@ struct Function {
   uint32_t parameter_bytes = 0;  // of one lane: its own and those of its calls
   uint32_t local_bytes = 0;
   unsigned max_threads = 1024;
+  std::vector<bool> shared_used;  // by index in Module::shared
 };
 
 struct Shared_variable {
