@@ -1,0 +1,228 @@
+/* Backward: contract section 6. */
+#include <math.h>
+#include <stdio.h>
+
+#include "conformance.h"
+
+static void plain(test_env *env) {
+  for (int dtype = SATTN_FP32; dtype <= SATTN_BF16; ++dtype) {
+    for (int causal = 0; causal <= 1; ++causal) {
+      test_call call;
+      test_call_init(&call, env->mode, 2, 67, 67, 4, 2, 64);
+      call.attention.dtype = (sattn_dtype)dtype;
+      call.attention.causal = causal;
+      test_call_fill(&call, &env->random, 1.0);
+      test_call_fill_gradients(&call, &env->random, 0);
+      test_check_oracle(env, &call, sattn_dtype_name((sattn_dtype)dtype));
+    }
+  }
+}
+
+static void with_options(test_env *env) {
+  static const int32_t lengths[2] = {60, 35};
+  test_call call;
+  test_call_init(&call, env->mode, 2, 50, 60, 4, 2, 64);
+  call.attention.softcap = 3;
+  call.attention.has_sink_logits = 1;
+  call.attention.has_lengths = 1;
+  call.lengths = lengths;
+  if (env->mode != SATTN_FULL) call.attention.sink_tokens = 3;
+  if (test_mode_uses_sa(env->mode)) call.attention.sharing = SATTN_PER_HEAD;
+  call.attention.gate_sa_shape = env->mode == SATTN_GATED ? SATTN_GATE_PER_ELEMENT : SATTN_GATE_PER_HEAD;
+  test_call_fill(&call, &env->random, 1.0);
+  test_call_fill_gradients(&call, &env->random, 1);
+  test_check_oracle(env, &call, "options");
+  if (!test_mode_uses_sa(env->mode)) return;
+  call.attention.order_length = 90;
+  test_check_oracle(env, &call, "order length");
+  call.attention.wrap = 1;
+  test_check_oracle(env, &call, "wrap");
+}
+
+static void shapes(test_env *env) {
+  static const int64_t shapes_tried[][3] = {{1, 1, 16}, {1, 40, 64}, {17, 17, 59}, {64, 65, 128}, {33, 129, 80}, {5, 30, 256}};
+  for (size_t i = 0; i < sizeof shapes_tried / sizeof shapes_tried[0]; ++i) {
+    test_call call;
+    char label[48];
+    test_call_init(&call, env->mode, 1, shapes_tried[i][0], shapes_tried[i][1], 2, 1, shapes_tried[i][2]);
+    test_call_fill(&call, &env->random, 1.0);
+    test_call_fill_gradients(&call, &env->random, 0);
+    snprintf(label, sizeof label, "n_q %lld, n_k %lld, d %lld", (long long)shapes_tried[i][0], (long long)shapes_tried[i][1],
+             (long long)shapes_tried[i][2]);
+    test_check_oracle(env, &call, label);
+  }
+}
+
+/* P-N1: one token: dV = dO, dQ = dK = 0, exactly. */
+static void one_token(test_env *env) {
+  test_call call;
+  test_result result;
+  test_difference difference;
+  test_call_init(&call, env->mode, 1, 1, 1, 1, 1, 16);
+  call.attention.dtype = SATTN_FP16;
+  test_call_fill(&call, &env->random, 3.0);
+  test_call_fill_gradients(&call, &env->random, 0);
+  if (!test_call_ok(env, &call, "n = 1", &result)) return;
+  float *zero = test_memory(16 * sizeof *zero);
+  test_shape shape = test_output_shape(&call, TEST_GRAD_QUERY);
+  if (test_compare_exact("dq", shape, zero, result.output[TEST_GRAD_QUERY], &difference)) test_fail(env->suite, "%s", difference.report);
+  if (test_compare_exact("dk", shape, zero, result.output[TEST_GRAD_KEY], &difference)) test_fail(env->suite, "%s", difference.report);
+  if (test_compare_exact("dv", shape, call.input[TEST_GRAD_OUT], result.output[TEST_GRAD_VALUE], &difference))
+    test_fail(env->suite, "%s", difference.report);
+}
+
+/* P-M3: keys that no query sees get exact zeros. */
+static void unseen_keys(test_env *env) {
+  test_call call;
+  test_result result;
+  static const int32_t start[1] = {0};
+  test_call_init(&call, env->mode, 1, 20, 129, 2, 1, 64);
+  call.attention.has_query_start = 1;
+  call.query_start = start;
+  test_call_fill(&call, &env->random, 1.0);
+  test_call_fill_gradients(&call, &env->random, 0);
+  if (!test_call_ok(env, &call, "unseen", &result)) return;
+  test_check_result(env, &call, "unseen", &result);
+  for (int64_t at = 20 * 64; at < 129 * 64; ++at) {
+    if (result.output[TEST_GRAD_KEY][at] == 0 && result.output[TEST_GRAD_VALUE][at] == 0) continue;
+    test_fail(env->suite, "key %lld got a gradient", (long long)(at / 64));
+    return;
+  }
+}
+
+/* No queries: dK, dV and dsink_logits are zeros, and written. */
+static void no_queries(test_env *env) {
+  test_call call;
+  test_call_init(&call, env->mode, 2, 0, 9, 2, 1, 64);
+  call.attention.has_sink_logits = 1;
+  test_call_fill(&call, &env->random, 1.0);
+  test_call_fill_gradients(&call, &env->random, 0);
+  test_check_oracle(env, &call, "n_q = 0");
+}
+
+/* P-D1. */
+static void same_bits(test_env *env) {
+  test_call call;
+  test_result first;
+  test_result again;
+  test_call_init(&call, env->mode, 1, 140, 140, 8, 2, 64);
+  test_call_fill(&call, &env->random, 1.0);
+  test_call_fill_gradients(&call, &env->random, 0);
+  if (!test_call_ok(env, &call, "first", &first)) return;
+  for (int i = 0; i < 4; ++i) {
+    if (test_call_ok(env, &call, "again", &again)) test_check_same(env, &call, "again", &first, &again);
+  }
+}
+
+static void layouts(test_env *env) {
+  static const test_layout kinds[] = {TEST_BHND, TEST_GAPS, TEST_QKV};
+  for (size_t i = 0; i < 3; ++i) {
+    test_call call;
+    test_call_init(&call, env->mode, 2, 37, 37, 4, 2, 64);
+    call.layout[0] = call.layout[1] = call.layout[2] = kinds[i];
+    call.offset = (int64_t)i * 3;
+    test_call_fill(&call, &env->random, 1.0);
+    test_call_fill_gradients(&call, &env->random, 1);
+    test_check_oracle(env, &call, "layout");
+  }
+}
+
+/* P-N5. */
+static void large_scores(test_env *env) {
+  test_call call;
+  test_call_init(&call, env->mode, 1, 60, 60, 2, 2, 64);
+  test_call_fill(&call, &env->random, 10.0);
+  test_call_fill_gradients(&call, &env->random, 0);
+  test_check_oracle(env, &call, "spread 10");
+}
+
+/* P-N6: NaN in a dO row does not reach keys that it does not see, nor other rows' dQ. */
+static void garbage_rows(test_env *env) {
+  test_call call;
+  test_call_init(&call, env->mode, 1, 60, 60, 2, 2, 64);
+  test_call_fill(&call, &env->random, 1.0);
+  test_call_fill_gradients(&call, &env->random, 0);
+  float *grad_out = test_call_edit(&call, TEST_GRAD_OUT);
+  for (int64_t at = 40 * 128; at < 41 * 128; ++at) grad_out[at] = (float)NAN;
+  test_result result;
+  if (!test_call_ok(env, &call, "NaN in dO row 40", &result)) return;
+  unsigned char seen[60];
+  unsigned char seen_too[60];
+  for (int64_t h = 0; h < 2; ++h) {
+    test_oracle_visible(&call, SATTN_BAND_SA, 0, h, 40, seen);
+    test_oracle_visible(&call, SATTN_BAND_SWA, 0, h, 40, seen_too);
+    for (int64_t j = 0; j < 60; ++j) {
+      int64_t at = (j * 2 + h) * 64;
+      if (j != 40 && isnan(result.output[TEST_GRAD_QUERY][at])) test_fail(env->suite, "dq of query %lld is NaN", (long long)j);
+      if (!seen[j] && !seen_too[j] && isnan(result.output[TEST_GRAD_VALUE][at]))
+        test_fail(env->suite, "dv of key %lld is NaN, though query 40 does not see it", (long long)j);
+    }
+  }
+}
+
+/* ---- what is saved must fit ---- */
+
+static void expect_mismatch(test_env *env, test_run *run, const char *label) {
+  sattn_error error;
+  sattn_queue queue = {NULL};
+  sattn_status status = sattn_backward(run->plan, &run->backward, queue, NULL, 0, NULL, &error);
+  test_check_refusal(env, label, status, SATTN_MISMATCH, &error, "");
+}
+
+/* P-D8: another plan, another permutation, a redrawn one, other sizes: refused. */
+static void mismatches(test_env *env) {
+  test_call call;
+  test_run run;
+  test_run other;
+  sattn_error error;
+  sattn_queue queue = {NULL};
+  test_call_init(&call, env->mode, 1, 20, 20, 1, 1, 64);
+  test_call_fill(&call, &env->random, 1.0);
+  test_call_fill_gradients(&call, &env->random, 0);
+  if (test_run_open(env->context, &call, NULL, &run, &error)) {
+    test_fail(env->suite, "%s", error.message);
+    return;
+  }
+  expect_mismatch(env, &run, "before any forward call");
+  if (test_run_open(env->context, &call, NULL, &other, &error)) {
+    test_fail(env->suite, "%s", error.message);
+    test_run_close(&run);
+    return;
+  }
+  if (test_run_send(&run, &error) || sattn_forward(run.plan, &run.forward, queue, NULL, 0, NULL, &error))
+    test_fail(env->suite, "forward: %s", error.message);
+  sattn_saved kept = run.saved;
+  run.saved.plan_id = other.saved.plan_id + 12345;
+  expect_mismatch(env, &run, "another plan");
+  run.saved = kept;
+  run.saved.sizes.queries = 21;
+  expect_mismatch(env, &run, "sizes that no such call had");
+  run.saved = kept;
+  if (test_mode_uses_sa(env->mode)) {
+    run.saved.permutation_hash ^= 1;
+    expect_mismatch(env, &run, "another hash");
+    run.saved = kept;
+    sattn_permutation_key key = call.key;
+    key.step = 5;
+    sattn_queue_finish(env->context, queue, &error);
+    if (sattn_permutation_redraw(run.permutation, &key, &error)) test_fail(env->suite, "%s", error.message);
+    expect_mismatch(env, &run, "a redrawn permutation");
+  }
+  sattn_queue_finish(env->context, queue, &error);
+  test_run_close(&other);
+  test_run_close(&run);
+}
+
+void cases_gradients(test_suite *suite) {
+  test_case_modes(suite, "gradients", MODES_ALL, plain);
+  test_case_modes(suite, "gradients-with-options", MODES_ALL, with_options);
+  test_case_modes(suite, "gradients-shapes", MODES_ALL, shapes);
+  test_case_modes(suite, "gradients-one-token", MODES_ALL & ~MODE(SATTN_GATED), one_token);
+  test_case_modes(suite, "gradients-unseen-keys", MODES_ALL & ~MODE(SATTN_MOBA), unseen_keys);
+  test_case_modes(suite, "gradients-no-queries", MODES_ALL, no_queries);
+  test_case_modes(suite, "gradients-same-bits", MODES_ALL, same_bits);
+  test_case_modes(suite, "gradients-layouts", MODES_ALL, layouts);
+  test_case_modes(suite, "gradients-large-scores", MODES_ALL, large_scores);
+  test_case_modes(suite, "gradients-garbage-rows", MODES_ALL, garbage_rows);
+  test_case_modes(suite, "gradients-mismatches", MODES_ALL, mismatches);
+}
