@@ -7,7 +7,7 @@
 #include "cl_program.h"
 #include "cl_select.h"
 #include "cl_slots.h"
-#include "kernel_params.h"
+#include "kernel_args.h"
 
 typedef struct general_state {
   sattn_cl_slots slots;
@@ -16,8 +16,8 @@ typedef struct general_state {
 } general_state;
 
 typedef struct general_layout {
-  sattn_cl_slots_layout slots;
-  sattn_cl_select_layout select;
+  sattn_slots_layout slots;
+  sattn_select_layout select;
 } general_layout;
 
 static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
@@ -31,8 +31,8 @@ static bool supports(const sattn_context *context, const sattn_problem *problem,
 static general_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   general_layout layout;
   memset(&layout, 0, sizeof layout);
-  if (problem->uses_sa) layout.slots = sattn_cl_slots_carve(problem, sizes, end);
-  if (problem->mode == SATTN_MOBA) layout.select = sattn_cl_select_carve(problem, sizes, end);
+  if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
+  if (problem->mode == SATTN_MOBA) layout.select = sattn_select_carve(problem, sizes, end);
   return layout;
 }
 
@@ -44,55 +44,6 @@ static uint64_t workspace(const sattn_context *context, const sattn_problem *pro
 }
 
 /* ---- arguments ---- */
-
-/* Strides are resolved already. */
-static sattn_kernel_tensor place_of(const sattn_tensor *tensor) {
-  sattn_kernel_tensor place = {tensor->offset, tensor->stride_batch, tensor->stride_token, tensor->stride_head};
-  return place;
-}
-
-static void describe_problem(const sattn_problem *problem, sattn_general_params *params) {
-  params->heads = problem->heads;
-  params->kv_heads = problem->kv_heads;
-  params->group = problem->group;
-  params->mode = (int32_t)problem->mode;
-  params->causal = problem->causal;
-  params->left_sa = problem->left_sa;
-  params->right_sa = problem->right_sa;
-  params->left_swa = problem->left_swa;
-  params->right_swa = problem->right_swa;
-  params->wrap = problem->wrap;
-  params->sink_tokens = problem->sink_tokens;
-  params->block = problem->block;
-  params->topk = problem->topk;
-  params->gate_sa_element = problem->gate_sa_shape == SATTN_GATE_PER_ELEMENT;
-  params->gate_swa_element = problem->gate_swa_shape == SATTN_GATE_PER_ELEMENT;
-  params->gate_dtype = (int32_t)problem->gate_dtype;
-  params->scale = problem->scale;
-  params->softcap = problem->softcap;
-}
-
-static void describe_arrays(const sattn_forward_args *args, sattn_general_params *params) {
-  params->batch = args->sizes.batch;
-  params->queries = (int32_t)args->sizes.queries;
-  params->keys = (int32_t)args->sizes.keys;
-  params->query = place_of(&args->query);
-  params->key = place_of(&args->key);
-  params->value = place_of(&args->value);
-  params->out = place_of(&args->out);
-  params->gate_sa = place_of(&args->gate_sa);
-  params->gate_swa = place_of(&args->gate_swa);
-  params->lse = args->lse.offset;
-  params->lse_sa = args->lse_sa.offset;
-  params->lse_swa = args->lse_swa.offset;
-  params->lengths = args->lengths.offset;
-  params->query_start = args->query_start.offset;
-  params->sink_logits = args->sink_logits.offset;
-  if (args->saved) {
-    params->y_sa = args->saved->y_sa.offset;
-    params->y_swa = args->saved->y_swa.offset;
-  }
-}
 
 /* args NULL: every array is a NULL pointer, for the launch on an empty range. */
 static sattn_status bind(const sattn_context *context, cl_kernel kernel, const sattn_general_params *params, const sattn_forward_args *args,
@@ -174,20 +125,13 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   uint64_t end = (uint64_t)args->workspace_offset;
   general_layout layout = carve(problem, &args->sizes, &end);
   sattn_general_params params;
-  memset(&params, 0, sizeof params);
-  describe_problem(problem, &params);
-  describe_arrays(args, &params);
+  sattn_general_describe(problem, args, &params);
 
   sattn_status status = SATTN_OK;
   const sattn_buffer *order = NULL, *selected = NULL;
   if (problem->uses_sa) {
-    sattn_cl_slots_result slots;
     status = sattn_cl_slots_enqueue(&state->slots, plan, &args->sizes, args->permutation, &args->lengths, args->workspace, &layout.slots,
-                                    chain, &slots, error);
-    order = slots.order_buffer;
-    params.order = slots.order;
-    params.slots = slots.slots;
-    params.order_length = slots.order_length;
+                                    chain, &params, &order, error);
   }
   if (status == SATTN_OK && problem->mode == SATTN_MOBA) {
     status = sattn_cl_select_enqueue(&state->select, plan, args, &layout.select, &params, chain, &selected, error);

@@ -32,7 +32,7 @@ typedef struct gpu_state {
 } gpu_state;
 
 typedef struct gpu_layout {
-  sattn_cl_slots_layout slots;
+  sattn_slots_layout slots;
   uint64_t partial, partial_lse;
 } gpu_layout;
 
@@ -74,7 +74,7 @@ static bool supports(const sattn_context *context, const sattn_problem *problem,
 static gpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   gpu_layout layout;
   memset(&layout, 0, sizeof layout);
-  if (problem->uses_sa) layout.slots = sattn_cl_slots_carve(problem, sizes, end);
+  if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
   if (!two_passes(problem)) return layout;
   uint64_t rows = (uint64_t)(sizes->batch * problem->heads * sizes->queries);
   layout.partial = sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float));
@@ -230,14 +230,9 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   sattn_status status = SATTN_OK;
   const sattn_buffer *order = NULL;
   if (problem->uses_sa) {
-    sattn_cl_slots_result slots;
     status = sattn_cl_slots_enqueue(&state->slots, plan, &args->sizes, args->permutation, &args->lengths, args->workspace, &layout.slots,
-                                    chain, &slots, error);
+                                    chain, &params, &order, error);
     if (status != SATTN_OK) return status;
-    order = slots.order_buffer;
-    params.order = slots.order;
-    params.slots = slots.slots;
-    params.order_length = slots.order_length;
   }
   int32_t flags[2];
   int passes = list_passes(problem, flags);

@@ -4,7 +4,7 @@
 #include "cl_event.h"
 #include "cl_program.h"
 #include "cl_rows.h"
-#include "kernel_params.h"
+#include "kernel_args.h"
 
 static sattn_status bind_merge(const sattn_context *context, cl_kernel kernel, const sattn_merge_params *params,
                                const sattn_merge_args *args, sattn_error *error) {
@@ -40,27 +40,12 @@ sattn_status sattn_cl_merge_prepare(sattn_context *context, sattn_cl_rows *rows,
   return status;
 }
 
-static sattn_kernel_tensor place_of(const sattn_tensor *tensor) {
-  sattn_kernel_tensor place = {tensor->offset, tensor->stride_batch, tensor->stride_token, tensor->stride_head};
-  return place;
-}
-
 sattn_status sattn_cl_merge(sattn_context *context, const sattn_merge_args *args, const sattn_submission *submission, sattn_error *error) {
   sattn_status status = sattn_cl_rows_prepare(context, error);
   if (status != SATTN_OK) return status;
   sattn_cl_rows *rows = sattn_cl_of(context)->rows;
   sattn_merge_params params;
-  memset(&params, 0, sizeof params);
-  params.out_a = place_of(&args->out_a);
-  params.out_b = place_of(&args->out_b);
-  params.out = place_of(&args->out);
-  params.lse_a = args->lse_a.offset;
-  params.lse_b = args->lse_b.offset;
-  params.lse = args->lse.offset;
-  params.batch = args->batch;
-  params.queries = (int32_t)args->queries;
-  params.heads = (int32_t)args->heads;
-  params.width = (int32_t)args->head_dim;
+  sattn_merge_describe(args, &params);
 
   const size_t local[3] = {sattn_cl_plain_group(context), 1, 1};
   const size_t global[3] = {sattn_cl_axis(args->queries, local[0]), sattn_cl_axis(args->heads, 1), sattn_cl_axis(args->batch, 1)};

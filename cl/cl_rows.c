@@ -5,7 +5,7 @@
 
 #include "cl_event.h"
 #include "cl_program.h"
-#include "kernel_params.h"
+#include "kernel_args.h"
 
 static sattn_status bind_move(const sattn_context *context, cl_kernel kernel, const sattn_rows_params *params, const sattn_buffer *order,
                               const sattn_buffer *source, const sattn_buffer *target, sattn_error *error) {
@@ -72,30 +72,13 @@ void sattn_cl_rows_destroy(sattn_context *context) {
   cl->rows = NULL;
 }
 
-static sattn_kernel_tensor place_of(const sattn_tensor *tensor) {
-  sattn_kernel_tensor place = {tensor->offset, tensor->stride_batch, tensor->stride_token, tensor->stride_head};
-  return place;
-}
-
 sattn_status sattn_cl_move_rows(sattn_context *context, const sattn_rows_args *args, int inverse, const sattn_submission *submission,
                                 sattn_error *error) {
   sattn_status status = sattn_cl_rows_prepare(context, error);
   if (status != SATTN_OK) return status;
   sattn_cl_rows *rows = sattn_cl_of(context)->rows;
-  const sattn_permutation *permutation = args->permutation;
   sattn_rows_params params;
-  memset(&params, 0, sizeof params);
-  params.source = place_of(&args->source);
-  params.target = place_of(&args->target);
-  bool per_head = permutation->sharing == SATTN_PER_HEAD || permutation->sharing == SATTN_PER_BATCH_AND_HEAD;
-  bool per_batch = permutation->sharing == SATTN_PER_BATCH || permutation->sharing == SATTN_PER_BATCH_AND_HEAD;
-  params.order.stride_head = per_head ? permutation->length : 0;
-  params.order.stride_batch = per_batch ? permutation->length * permutation->kv_heads : 0;
-  params.batch = args->batch;
-  params.tokens = (int32_t)args->tokens;
-  params.heads = (int32_t)args->heads;
-  params.width = (int32_t)args->head_dim;
-  params.inverse = inverse;
+  sattn_rows_describe(args, inverse, &params);
 
   const size_t local[3] = {sattn_cl_plain_group(context), 1, 1};
   const size_t global[3] = {sattn_cl_axis(args->tokens, local[0]), sattn_cl_axis(args->heads, 1), sattn_cl_axis(args->batch, 1)};
@@ -104,7 +87,7 @@ sattn_status sattn_cl_move_rows(sattn_context *context, const sattn_rows_args *a
   status = sattn_cl_chain_begin(&chain, context, submission, NULL, error);
   if (status == SATTN_OK) {
     pthread_mutex_lock(&rows->lock);
-    status = bind_move(context, kernel, &params, permutation->device_order, args->source.buffer, args->target.buffer, error);
+    status = bind_move(context, kernel, &params, args->permutation->device_order, args->source.buffer, args->target.buffer, error);
     if (status == SATTN_OK) status = sattn_cl_chain_launch(&chain, kernel, 3, global, local, error);
     pthread_mutex_unlock(&rows->lock);
   }

@@ -3,17 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-sattn_cl_select_layout sattn_cl_select_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
-  sattn_cl_select_layout layout;
-  layout.blocks = (sizes->keys + problem->block - 1) / problem->block;
-  layout.places = problem->topk < layout.blocks ? problem->topk : layout.blocks;
-  uint64_t rows = (uint64_t)(sizes->batch * problem->heads * sizes->queries);
-  layout.means = sattn_carve(end, (uint64_t)(sizes->batch * problem->kv_heads * layout.blocks * problem->head_dim) * sizeof(float));
-  layout.scores = sattn_carve(end, rows * (uint64_t)layout.places * sizeof(float));
-  layout.selected = sattn_carve(end, rows * (uint64_t)layout.places * sizeof(uint32_t));
-  return layout;
-}
-
 void sattn_cl_select_destroy(sattn_context *context, sattn_cl_select *select) {
   sattn_cl_kernel_release(context, &select->means);
   sattn_cl_kernel_release(context, &select->choose);
@@ -69,16 +58,10 @@ sattn_status sattn_cl_select_prepare(const sattn_plan *plan, sattn_cl_select *ou
 }
 
 sattn_status sattn_cl_select_enqueue(sattn_cl_select *select, const sattn_plan *plan, const sattn_forward_args *args,
-                                     const sattn_cl_select_layout *layout, sattn_general_params *params, sattn_cl_chain *chain,
+                                     const sattn_select_layout *layout, sattn_general_params *params, sattn_cl_chain *chain,
                                      const sattn_buffer **out_selected, sattn_error *error) {
-  bool saves = args->saved != NULL;
-  const sattn_buffer *selected = saves ? args->saved->selected.buffer : args->workspace;
-  params->blocks = (int32_t)layout->blocks;
-  params->means = (int64_t)(layout->means / sizeof(float));
-  params->scores = (int64_t)(layout->scores / sizeof(float));
-  params->scores_stride = layout->places;
-  params->selected = saves ? args->saved->selected.offset : (int64_t)(layout->selected / sizeof(uint32_t));
-  params->selected_stride = saves ? plan->problem.topk : layout->places;
+  const sattn_buffer *selected = args->saved ? args->saved->selected.buffer : args->workspace;
+  sattn_select_describe(&plan->problem, args, layout, params);
 
   const size_t local[3] = {sattn_cl_plain_group(plan->context), 1, 1};
   size_t global[3] = {sattn_cl_axis(layout->blocks, local[0]), sattn_cl_axis(plan->problem.kv_heads, 1),
