@@ -6,6 +6,8 @@
 
 /* Fastest first; the general ones last. */
 static const sattn_implementation *const implementations[] = {
+    &sattn_cl_attend_cpu.common,
+    &sattn_cl_attend_gpu.common,
     &sattn_cl_attend_general.common,
 };
 

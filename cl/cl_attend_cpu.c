@@ -1,0 +1,291 @@
+/* The tuned path of CPUs: lists, packed tiles, one work-item per tile of 64 queries (kernels/attend_cpu.cl).
+ *
+ *     FULL, SLIDING_WINDOW   identity lists  -> pack -> attend
+ *     STOCHASTIC             permuted lists  -> pack -> attend
+ *     UNION, GATED           permuted lists  -> pack -> attend into fp32 rows of the workspace
+ *                            identity lists  -> pack -> attend, starting from (UNION) or mixing with (GATED) those rows
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cl_attend.h"
+#include "cl_pack.h"
+#include "cl_program.h"
+
+#define TILES_PER_STRIP 8
+#define LOG2_E          1.4426950408889634f
+
+/* PASS of kernels/attend_cpu_rows.cl. */
+enum { PASS_PLAIN = 0, PASS_FIRST_UNION = 1, PASS_UNION = 2, PASS_FIRST_GATED = 3, PASS_GATED = 4 };
+
+typedef struct cpu_state {
+  sattn_cl_permute permute;
+  cl_kernel pack;
+  cl_kernel attend[2]; /* by pass; the second is NULL where there is one */
+} cpu_state;
+
+typedef struct cpu_layout {
+  sattn_cl_lists lists[2]; /* by pass */
+  sattn_cl_packed packed;  /* passes take turns */
+  sattn_cl_packed sinks;   /* sink rows are the same in both */
+  int64_t partial, partial_lse;
+} cpu_layout;
+
+static int pass_count(const sattn_problem *problem) {
+  return problem->mode == SATTN_UNION || problem->mode == SATTN_GATED ? 2 : 1;
+}
+
+static bool pass_is_identity(const sattn_problem *problem, int pass) {
+  return pass == 1 || !problem->uses_sa;
+}
+
+static int pass_kind(const sattn_problem *problem, int pass) {
+  if (problem->mode == SATTN_UNION) return pass == 0 ? PASS_FIRST_UNION : PASS_UNION;
+  if (problem->mode == SATTN_GATED) return pass == 0 ? PASS_FIRST_GATED : PASS_GATED;
+  return PASS_PLAIN;
+}
+
+/* Query heads of a group that share a tile, and with it masks and the traffic of K and V. A tile's rows should stay in the second-level
+ * cache, which bounds them for long rows. */
+static int heads_per_tile(const sattn_problem *problem) {
+  int most = problem->head_dim > 128 ? 2 : 4;
+  if (problem->group % 4 == 0 && most == 4) return 4;
+  return problem->group % 2 == 0 ? 2 : 1;
+}
+
+/* Vectors of 16 output columns that are summed at once: 4 rows of them and what they need fit the registers. */
+static int columns_of(int32_t head_dim) {
+  return head_dim == 80 ? 5 : head_dim == 96 ? 3 : 4;
+}
+
+/* ---- choice ---- */
+
+static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
+  (void)context;
+  int32_t d = problem->head_dim;
+  if (problem->mode == SATTN_MOBA) {
+    snprintf(reason, SATTN_REASON_BYTES, "mode moba selects blocks, not a band");
+  } else if (d != 64 && d != 80 && d != 96 && d != 128 && d != 256) {
+    snprintf(reason, SATTN_REASON_BYTES, "head_dim %d is none of 64, 80, 96, 128, 256", (int)d);
+  } else if (problem->wrap) {
+    snprintf(reason, SATTN_REASON_BYTES, "wrap makes a band that is no interval of slots");
+  } else if (problem->mode == SATTN_GATED &&
+             (problem->gate_sa_shape == SATTN_GATE_PER_ELEMENT || problem->gate_swa_shape == SATTN_GATE_PER_ELEMENT)) {
+    snprintf(reason, SATTN_REASON_BYTES, "gates per element");
+  } else if (maxima->keys > INT32_MAX - 2 * SATTN_CL_BLOCK) {
+    snprintf(reason, SATTN_REASON_BYTES, "more than 2^31 - 129 keys");
+  } else {
+    return true;
+  }
+  return false;
+}
+
+static cpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
+  cpu_layout layout;
+  memset(&layout, 0, sizeof layout);
+  int passes = pass_count(problem);
+  for (int pass = 0; pass < passes; ++pass) {
+    layout.lists[pass] = sattn_cl_lists_carve(problem, sizes, pass_is_identity(problem, pass), end);
+  }
+  layout.packed = sattn_cl_pack_carve(problem, sizes, layout.lists[0].blocks, end);
+  layout.sinks = sattn_cl_pack_carve(problem, sizes, layout.lists[passes - 1].sink_blocks, end);
+  if (passes == 2) {
+    uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries;
+    layout.partial = (int64_t)(sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float)) / sizeof(float));
+    layout.partial_lse = (int64_t)(sattn_carve(end, rows * sizeof(float)) / sizeof(float));
+  }
+  return layout;
+}
+
+static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
+  (void)context;
+  uint64_t end = 0;
+  carve(problem, maxima, &end);
+  return end;
+}
+
+/* ---- arguments ---- */
+
+static sattn_kernel_tensor place_of(const sattn_tensor *tensor) {
+  sattn_kernel_tensor place = {tensor->offset, tensor->stride_batch, tensor->stride_token, tensor->stride_head};
+  return place;
+}
+
+/* A saved branch: [B, n_q, H, d], contiguous. */
+static sattn_kernel_tensor place_of_branch(const sattn_problem *problem, const sattn_sizes *sizes, int64_t offset) {
+  int64_t token = (int64_t)problem->heads * problem->head_dim;
+  sattn_kernel_tensor place = {offset, sizes->queries * token, token, problem->head_dim};
+  return place;
+}
+
+/* What a pass writes and reads besides Q, K, V. */
+typedef struct pass_arrays {
+  sattn_array lse;
+  sattn_array branch;
+  sattn_tensor gate_own, gate_first;
+} pass_arrays;
+
+static pass_arrays arrays_of(const sattn_problem *problem, const sattn_forward_args *args, int pass) {
+  pass_arrays arrays;
+  memset(&arrays, 0, sizeof arrays);
+  arrays.lse = args->lse;
+  if (problem->mode != SATTN_GATED) return arrays;
+  arrays.lse = pass == 0 ? args->lse_sa : args->lse_swa;
+  arrays.gate_own = args->gate_swa;
+  arrays.gate_first = args->gate_sa;
+  if (args->saved) arrays.branch = pass == 0 ? args->saved->y_sa : args->saved->y_swa;
+  return arrays;
+}
+
+static sattn_attend_cpu_params describe(const sattn_problem *problem, const sattn_forward_args *args, const cpu_layout *layout, int pass) {
+  const sattn_cl_lists *lists = &layout->lists[pass];
+  const pass_arrays arrays = arrays_of(problem, args, pass);
+  sattn_attend_cpu_params params;
+  memset(&params, 0, sizeof params);
+  params.list = lists->layout;
+  params.query = place_of(&args->query);
+  params.out = place_of(&args->out);
+  params.branch = place_of_branch(problem, &args->sizes, arrays.branch.offset);
+  params.gate_own = place_of(&arrays.gate_own);
+  params.gate_first = place_of(&arrays.gate_first);
+  params.lse = arrays.lse.offset;
+  params.sink_logits = args->sink_logits.offset;
+  params.partial = layout->partial;
+  params.partial_lse = layout->partial_lse;
+  params.packed_key = layout->packed.key;
+  params.packed_value = layout->packed.value;
+  params.packed_head = layout->packed.head;
+  params.sink_key = layout->sinks.key;
+  params.sink_value = layout->sinks.value;
+  params.sink_head = layout->sinks.head;
+  params.batch = args->sizes.batch;
+  params.heads = problem->heads;
+  params.group = problem->group;
+  params.queries = (int32_t)args->sizes.queries;
+  params.tiles = lists->tiles;
+  params.strip = TILES_PER_STRIP;
+  params.lists_per_batch = lists->per_batch ? lists->heads : 0;
+  params.list_heads = lists->heads;
+  params.gate_dtype = (int32_t)problem->gate_dtype;
+  bool unbounded = problem->mode == SATTN_FULL;
+  params.left = unbounded ? INT32_MAX : lists->identity ? problem->left_swa : problem->left_sa;
+  params.right = unbounded ? INT32_MAX : lists->identity ? problem->right_swa : problem->right_sa;
+  params.other_left = problem->left_sa;
+  params.other_right = problem->right_sa;
+  params.scale = problem->scale * LOG2_E;
+  params.softcap = problem->softcap * LOG2_E;
+  return params;
+}
+
+static sattn_status bind(const sattn_context *context, cl_kernel kernel, const sattn_attend_cpu_params *params,
+                         const sattn_forward_args *args, const pass_arrays *arrays, sattn_error *error) {
+  const sattn_buffer *buffers[] = {args->query.buffer,        args->workspace,         args->workspace,       args->out.buffer,
+                                   arrays->lse.buffer,        args->workspace,         arrays->branch.buffer, arrays->gate_own.buffer,
+                                   arrays->gate_first.buffer, args->sink_logits.buffer};
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  sattn_cl_bind_value(&binder, params, sizeof *params);
+  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
+  return sattn_cl_bind_status(&binder, error);
+}
+
+/* ---- life ---- */
+
+static void destroy(sattn_context *context, void *opaque) {
+  cpu_state *state = opaque;
+  sattn_cl_permute_destroy(context, &state->permute);
+  sattn_cl_kernel_release(context, &state->pack);
+  for (int pass = 0; pass < 2; ++pass) sattn_cl_kernel_release(context, &state->attend[pass]);
+  free(state);
+}
+
+static sattn_status prepare_pass(const sattn_plan *plan, int pass, cl_kernel *kernel, sattn_error *error) {
+  static const char *const sources[] = {
+      "kernel_params.h", "elements_wide.cl", "attend_cpu_tile.cl", "attend_cpu_rows.cl", "attend_cpu_blocks.cl", "attend_cpu.cl", NULL};
+  static const sattn_forward_args no_args;
+  static const pass_arrays no_arrays;
+  const sattn_problem *problem = &plan->problem;
+  int kind = pass_kind(problem, pass);
+  char options[256];
+  snprintf(options, sizeof options,
+           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DHEADS_PER_TILE=%d -DCOLUMNS=%d",
+           (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || pass_is_identity(problem, pass),
+           kind == PASS_UNION, problem->softcap > 0.0f, kind, heads_per_tile(problem), columns_of(problem->head_dim));
+  sattn_cl_program *program = NULL;
+  sattn_status status = sattn_cl_program_get(plan->context, sources, options, &program, error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(plan->context, program, "attend_cpu", kernel, error);
+  sattn_attend_cpu_params none;
+  memset(&none, 0, sizeof none);
+  const size_t local = 1;
+  if (status == SATTN_OK) status = bind(plan->context, *kernel, &none, &no_args, &no_arrays, error);
+  if (status == SATTN_OK) status = sattn_cl_launch_once(plan->context, *kernel, 1, &local, error);
+  if (status == SATTN_OK) sattn_cl_program_launched(plan->context, program);
+  return status;
+}
+
+static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
+  cpu_state *state = calloc(1, sizeof *state);
+  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+  sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
+  if (status == SATTN_OK) status = sattn_cl_pack_prepare(plan, &state->pack, error);
+  for (int pass = 0; pass < pass_count(&plan->problem) && status == SATTN_OK; ++pass) {
+    status = prepare_pass(plan, pass, &state->attend[pass], error);
+  }
+  if (status != SATTN_OK) {
+    destroy(plan->context, state);
+    return status;
+  }
+  *out_state = state;
+  return SATTN_OK;
+}
+
+/* ---- execution ---- */
+
+static sattn_status enqueue_pass(const sattn_plan *plan, cpu_state *state, const sattn_forward_args *args, const cpu_layout *layout,
+                                 int pass, sattn_cl_chain *chain, sattn_error *error) {
+  const sattn_problem *problem = &plan->problem;
+  const sattn_cl_lists *lists = &layout->lists[pass];
+  const sattn_cl_lists *other = pass_kind(problem, pass) == PASS_UNION ? &layout->lists[0] : NULL;
+  const sattn_attend_cpu_params params = describe(problem, args, layout, pass);
+  const pass_arrays arrays = arrays_of(problem, args, pass);
+  sattn_status status = sattn_cl_permute_enqueue(&state->permute, plan, args, lists, other, chain, error);
+  if (status == SATTN_OK) {
+    status = sattn_cl_pack_enqueue(state->pack, plan, args, lists, &layout->packed, false, params.left, params.right, chain, error);
+  }
+  if (status == SATTN_OK && lists->sink_blocks && pass == pass_count(problem) - 1 - (problem->mode == SATTN_GATED)) {
+    status = sattn_cl_pack_enqueue(state->pack, plan, args, lists, &layout->sinks, true, 0, 0, chain, error);
+  }
+  const size_t local = 1;
+  const size_t global = sattn_cl_axis(params.batch * (problem->heads / heads_per_tile(problem)) * params.tiles, local);
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = bind(plan->context, state->attend[pass], &params, args, &arrays, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend[pass], 1, &global, &local, error);
+  return status;
+}
+
+static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_forward_args *args, sattn_cl_chain *chain,
+                            sattn_error *error) {
+  uint64_t end = (uint64_t)args->workspace_offset;
+  const cpu_layout layout = carve(&plan->problem, &args->sizes, &end);
+  sattn_status status = SATTN_OK;
+  for (int pass = 0; pass < pass_count(&plan->problem) && status == SATTN_OK; ++pass) {
+    status = enqueue_pass(plan, opaque, args, &layout, pass, chain, error);
+  }
+  return status;
+}
+
+const sattn_cl_attend sattn_cl_attend_cpu = {
+    .common =
+        {
+            .name = "attend_cpu",
+            .family = SATTN_KERNELS_CPU,
+            .path = SATTN_PATH_FAST,
+            .pass = SATTN_PASS_FORWARD,
+            .supports = supports,
+            .workspace = workspace,
+        },
+    .prepare = prepare,
+    .destroy = destroy,
+    .enqueue_forward = enqueue,
+};

@@ -1,0 +1,237 @@
+/* A tile against blocks of keys: which part of a block each group of rows needs. */
+
+typedef struct tile_keys {
+  global const int *list;
+  global const float *key;
+  global const float *value;
+  global const float *sink_key;
+  global const float *sink_value;
+  int exists;
+  int sinks;
+} tile_keys;
+
+/* How many of 64 entries are at most each group's threshold. */
+INLINE void count_up_to(global const int *restrict entries, const int *threshold, int *count) {
+  for (int v = 0; v < GROUPS; v += 16) {
+    const int16 most = vload16(0, threshold + v);
+    int16 found = 0;
+    _Pragma("unroll 4") for (int j = 0; j < 64; ++j) found -= (int16)(entries[j]) <= most;
+    vstore16(found, 0, count + v);
+  }
+}
+
+static void load_tokens(tile_state *t, global const int *list, const sattn_list_layout *at, int tile, const bands *b) {
+  t->low_position = t->low_slot = NEVER;
+  t->high_position = t->high_slot = -1;
+  t->loaded = t->finished = t->ahead = 0;
+  for (int i = 0; i < 64; ++i) {
+    t->position[i] = list[at->query_position + tile * 64 + i];
+    t->slot[i] = list[at->query_slot + tile * 64 + i];
+    t->row[i] = list[at->query_row + tile * 64 + i];
+    t->limit[i] = CAUSAL || t->position[i] < 0 ? t->position[i] : NEVER - 1;
+    t->low[i] = (uint)t->slot[i] - (uint)b->left;
+    t->other_low[i] = OTHER ? (uint)list[at->query_other + tile * 64 + i] - (uint)b->other_left : 0;
+  }
+  for (int g = 0; g < GROUPS; ++g) {
+    int first_position = NEVER, last_position = -1, first_slot = NEVER, last_slot = -1;
+    for (int i = g * TOKENS_PER_GROUP; i < (g + 1) * TOKENS_PER_GROUP; ++i) {
+      first_position = min(first_position, t->position[i]);
+      if (t->position[i] < 0) continue;
+      last_position = max(last_position, t->position[i]);
+      first_slot = min(first_slot, t->slot[i]);
+      last_slot = max(last_slot, t->slot[i]);
+    }
+    t->first_position[g] = first_position;
+    t->last_position[g] = last_position;
+    t->first_slot[g] = first_slot;
+    t->last_slot[g] = last_slot;
+    t->low_position = min(t->low_position, first_position);
+    t->high_position = max(t->high_position, last_position);
+    t->low_slot = min(t->low_slot, first_slot);
+    t->high_slot = max(t->high_slot, last_slot);
+  }
+}
+
+INLINE void do_group(tile_state *t, int g, const block_keys *keys, int first, int last, int mask, const bands *b) {
+  float weight[4 * 64] __attribute__((aligned(64)));
+  float shrink[4];
+  row_group rows;
+  rows.query = t->query + g * 4 * HEAD_DIM;
+  rows.start = t->start + g * 4;
+  rows.sum = t->sum + g * 4;
+  rows.limit = t->limit + g * TOKENS_PER_GROUP;
+  rows.low = t->low + g * TOKENS_PER_GROUP;
+  rows.other_low = t->other_low + g * TOKENS_PER_GROUP;
+  float *out = t->out + g * 4 * HEAD_DIM;
+  const int column = first / 16 * 16;
+  int raised = -1;
+  for (int look = !t->known[g]; raised < 0; look = 1) raised = weigh(&rows, keys, column, last, mask, b, look, weight, shrink);
+  if (raised) {
+    int known = 1;
+    for (int r = 0; r < 4; ++r) {
+      known &= sum_of(rows.sum[r]) != 0.0f;
+      for (int x = 0; x < HEAD_DIM; x += 16) *(float16 *)(out + r * HEAD_DIM + x) *= shrink[r];
+    }
+    t->known[g] = known;
+  }
+  const int skip = (first - column) / KEYS_AT_ONCE * KEYS_AT_ONCE;
+  add_values(weight + skip, keys->value + (column + skip) * HEAD_DIM, last - column - skip, out);
+}
+
+/* One row again, key by key, without touching hidden ones. Only for rows that did not come out finite: a hidden value row with a NaN times
+ * its zero weight is a NaN that does not belong there. */
+static __attribute__((noinline)) void redo_row(tile_state *t, int r, const tile_keys *from, const sattn_list_layout *at, const bands *b,
+                                               const tile_io *io) {
+  const float *query = t->query + r * HEAD_DIM;
+  float *out = t->out + r * HEAD_DIM;
+  const int token = token_of(r);
+  float best = -INFINITY, sum = 0.0f;
+#if PASS == PASS_UNION
+  best = io->partial_lse[head_of(r) * io->lse_head + t->row[token]];
+#endif
+  const float earlier = best;
+  for (int phase = 0; phase < 2; ++phase) {
+    if (phase == 1) {
+      for (int x = 0; x < HEAD_DIM; ++x) out[x] = 0.0f;
+#if PASS == PASS_UNION
+      sum = exp2(earlier - best);
+      global const float *row = io->partial + head_of(r) * io->partial_head + t->row[token] * (long)HEAD_DIM;
+      for (int x = 0; x < HEAD_DIM && sum != 0.0f; ++x) out[x] = row[x] * sum;
+#endif
+    }
+    for (int source = 0; source < 2; ++source) {
+      global const int *position = from->list + (source ? at->sink_position : at->key_position);
+      global const int *slot = from->list + (source ? at->sink_slot : at->key_slot);
+      global const int *other = from->list + (source ? at->sink_other : at->key_other);
+      global const float *keys = source ? from->sink_key : from->key, *values = source ? from->sink_value : from->value;
+      const int count = ((source ? from->sinks : from->exists) + 63) / 64 * 64;
+      for (int j = 0; j < count; ++j) {
+        if (position[j] > t->limit[token] || ((uint)slot[j] - t->low[token] <= b->span) == source) continue;
+#if OTHER
+        if ((uint)other[j] - t->other_low[token] <= b->other_span) continue;
+#endif
+        global const float *key = keys + j / 64 * (long)(64 * HEAD_DIM) + j % 64;
+        float score = 0.0f;
+        for (int x = 0; x < HEAD_DIM; ++x) score = fma(query[x], key[x * 64], score);
+        score *= b->scale_after;
+#if SOFTCAP
+        score = b->softcap * tanh(score / b->softcap);
+#endif
+        if (phase == 0) {
+          best = fmax(best, score);
+          continue;
+        }
+        const float weight = exp2(score - best);
+        sum += weight;
+        for (int x = 0; x < HEAD_DIM && weight != 0.0f; ++x) out[x] = fma(weight, values[j * (long)HEAD_DIM + x], out[x]);
+      }
+    }
+  }
+  t->start[r] = -best;
+  t->sum[r] = (float16)(0.0f);
+  t->sum[r].s0 = sum;
+}
+
+static void finish_group(tile_state *t, int g, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+  if (!group_is_finite(t->out + g * 4 * HEAD_DIM)) {
+    for (int r = g * 4; r < g * 4 + 4; ++r) {
+      if (t->position[token_of(r)] >= 0) redo_row(t, r, from, at, b, io);
+    }
+  }
+  for (int r = g * 4; r < g * 4 + 4; ++r) finish_row(t, r, io);
+}
+
+/* One block of keys against the whole tile. `mask` says which tests the block needs beyond the staircase. */
+static void do_block(tile_state *t, const block_keys *keys, int mask, int is_last, const tile_keys *from, const sattn_list_layout *at,
+                     const bands *b, const tile_io *io) {
+  int first[GROUPS] __attribute__((aligned(64))), last[GROUPS] __attribute__((aligned(64))), open[GROUPS] __attribute__((aligned(64)));
+  for (int g = 0; g < GROUPS; ++g) {
+    first[g] = 0;
+    last[g] = 64;
+    open[g] = mask & MASK_POSITION ? 0 : 64;
+  }
+#if CAUSAL
+  if (mask & MASK_POSITION) {
+    count_up_to(keys->position, t->last_position, last);
+    count_up_to(keys->position, t->first_position, open);
+  }
+#endif
+#if SLOT_SORTED
+  if (mask & MASK_BAND) {
+    int before[GROUPS] __attribute__((aligned(64))), to[GROUPS] __attribute__((aligned(64))), end[GROUPS] __attribute__((aligned(64)));
+    for (int g = 0; g < GROUPS; ++g) {
+      before[g] = sub_sat(sub_sat(t->first_slot[g], b->left), 1);
+      to[g] = min(add_sat(t->last_slot[g], (int)(b->span - (uint)b->left)), NEVER - 1);
+    }
+    count_up_to(keys->slot, before, first);
+    count_up_to(keys->slot, to, end);
+    for (int g = 0; g < GROUPS; ++g) last[g] = min(last[g], end[g]);
+  }
+#endif
+  for (int g = 0; g < GROUPS; ++g) {
+    if (t->loaded <= g) {
+      load_group(t, g, io);
+      t->loaded = g + 1;
+    }
+    prefetch_query(t, io);
+    if (first[g] < last[g]) {
+      /* A step of the staircase that ends inside the group's last vector needs the position test there. */
+      const int inside = open[g] < ((last[g] + 15) & ~15) ? mask : mask & ~MASK_POSITION;
+      do_group(t, g, keys, first[g], last[g], inside, b);
+    }
+    if (is_last) finish_group(t, g, from, at, b, io);
+  }
+  t->finished = is_last;
+}
+
+/* The first block whose last slot is at least `slot`. */
+INLINE int find_block(global const int *block_last, int blocks, int slot) {
+  int low = 0, high = blocks;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (block_last[middle] < slot)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Blocks of the band: the tile's own first, where nearly every row sees something, then the others from left to right. */
+static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+  global const int *block_first = from->list + at->block_first, *block_last = from->list + at->block_last;
+  const int blocks = (from->exists + 63) / 64, right = (int)(b->span - (uint)b->left);
+  const int low = sub_sat(t->low_slot, b->left), high = add_sat(t->high_slot, right);
+  const int begin = find_block(block_last, blocks, low);
+  int end = min(find_block(block_last, blocks, high) + 1, blocks);
+  while (end > begin && (block_first[end - 1] > high || (CAUSAL && SLOT_SORTED != 0 && block_first[end - 1] > t->high_position))) --end;
+  const int own = find_block(block_last, blocks, t->low_slot), has_own = own >= begin && own < end;
+  const int final = from->sinks ? -1 : has_own && own == end - 1 && end - begin > 1 ? end - 2 : end - 1;
+  for (int step = has_own ? begin - 1 : begin; step < end; ++step) {
+    const int block = step < begin ? own : step;
+    if (has_own && step == own) continue;
+    block_keys keys;
+    keys.key = from->key + block * (long)(64 * HEAD_DIM);
+    keys.value = from->value + block * (long)(64 * HEAD_DIM);
+    keys.position = from->list + at->key_position + block * 64;
+    keys.slot = from->list + at->key_slot + block * 64;
+    keys.other = from->list + at->key_other + block * 64;
+    int mask = (OTHER ? MASK_OTHER : 0) | (t->low_position < 0 ? MASK_POSITION : 0);
+    const int whole = block * 64 + 64 <= from->exists;
+    if (keys.position[63] > (CAUSAL ? t->low_position : NEVER - 1)) mask |= MASK_POSITION;
+    if (!whole || block_first[block] < sub_sat(t->high_slot, b->left) || block_last[block] > add_sat(t->low_slot, right)) mask |= MASK_BAND;
+    do_block(t, &keys, mask, block == final, from, at, b, io);
+  }
+}
+
+static void do_sinks(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+  for (int block = 0; block * 64 < from->sinks; ++block) {
+    block_keys keys;
+    keys.key = from->sink_key + block * (long)(64 * HEAD_DIM);
+    keys.value = from->sink_value + block * (long)(64 * HEAD_DIM);
+    keys.position = from->list + at->sink_position + block * 64;
+    keys.slot = from->list + at->sink_slot + block * 64;
+    keys.other = from->list + at->sink_other + block * 64;
+    do_block(t, &keys, MASK_POSITION | MASK_OUTSIDE | (OTHER ? MASK_OTHER : 0), (block + 1) * 64 >= from->sinks, from, at, b, io);
+  }
+}

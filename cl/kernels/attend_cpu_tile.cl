@@ -1,0 +1,228 @@
+/* The micro-kernels of attend_cpu.cl: four query rows against one block of keys, everything between scores and weights in registers.
+ *
+ *                 64 keys of a block, 16 to a vector
+ *               +-------+-------+-------+-------+
+ *       row 0   | s[0]  | s[1]  | s[2]  | s[3]  |      scores: for each of d dimensions up to 4 packed key vectors,
+ *       row 1   | s[4]    ...                   |              4 broadcast query elements, 16 multiply-adds
+ *       row 2   |                               |      weights: exp2 in place, stored (1 KiB), summed by lane
+ *       row 3   +-------+-------+-------+-------+      values:  for each key 4 value vectors, 4 broadcast weights
+ *
+ * A row's scores are relative to its `base`, the maximum it had met when it last looked: accumulators start at -base, so subtracting costs
+ * nothing, and no maximum is taken at all unless a weight grows beyond HUGE_WEIGHT. Then, and until a row has seen something, the block is
+ * done with `look_again`, which raises the base. Any base gives the same result up to rounding. Weights of hidden keys are exact zeros, and
+ * so are those below 2^-126: a subnormal weight would make the multiply-adds several times slower.
+ */
+#define NEVER       0x7fffffff
+#define HUGE_WEIGHT 1048576.0f
+
+/* Tests that a block needs. OUTSIDE: the keys inside the band are hidden, not the others (sink tokens). */
+#define MASK_POSITION 1
+#define MASK_BAND     2
+#define MASK_OUTSIDE  4
+#define MASK_OTHER    8
+
+#define INLINE        __attribute__((always_inline)) static inline
+#define EACH(i, n)    _Pragma("unroll") for (int i = 0; i < (n); ++i)
+
+#if defined(__AVX512F__) && __has_builtin(__builtin_ia32_scalefps512_mask) && __has_builtin(__builtin_ia32_reduceps512_mask)
+#define FRACTION(x) __builtin_ia32_reduceps512_mask(x, 9, (float16)(0.0f), (short)-1, 4)
+#define SCALE(p, x) __builtin_ia32_scalefps512_mask(p, x, (float16)(0.0f), (short)-1, 4)
+#endif
+
+/* 2^x to 2e-7, exactly 1 at 0, exactly 0 below -126; NaN stays NaN. Where the processor splits and scales by itself, that saves four of
+ * eleven instructions. */
+INLINE float16 exp2_weight(float16 x) {
+#ifdef SCALE
+  const float16 f = FRACTION(x);
+  float16 p = fma(f, (float16)(1.867130213e-3f), (float16)(9.017030019e-3f));
+  p = fma(p, f, (float16)(5.579991332e-2f));
+  p = fma(p, f, (float16)(2.401644501e-1f));
+  p = fma(p, f, (float16)(6.931513118e-1f));
+  p = fma(p, f, (float16)(1.0f));
+  return select(SCALE(p, x), (float16)(0.0f), x < (float16)(-126.0f));
+#else
+  const float16 magic = 12582912.0f;
+  const float16 y = select(x, (float16)(-127.0f), x < (float16)(-126.0f));
+  const float16 t = y + magic, f = y - (t - magic);
+  float16 p = fma(f, (float16)(1.326472725e-3f), (float16)(9.671512688e-3f));
+  p = fma(p, f, (float16)(5.550733744e-2f));
+  p = fma(p, f, (float16)(2.402224208e-1f));
+  p = fma(p, f, (float16)(6.931469776e-1f));
+  p = fma(p, f, (float16)(1.0f));
+  return as_float16(as_int16(p) + (as_int16(t) << 23));
+#endif
+}
+
+INLINE float max_of(float16 v) {
+  const float8 a = fmax(v.lo, v.hi);
+  const float4 b = fmax(a.lo, a.hi);
+  const float2 c = fmax(b.lo, b.hi);
+  return fmax(c.x, c.y);
+}
+
+INLINE float sum_of(float16 v) {
+  const float8 a = v.lo + v.hi;
+  const float4 b = a.lo + a.hi;
+  const float2 c = b.lo + b.hi;
+  return c.x + c.y;
+}
+
+/* Four rows of a tile: what their queries see, and their running softmax. */
+typedef struct row_group {
+  const float *query; /* [4][HEAD_DIM], times the scale */
+  float *start;       /* [4] -base; 0 until something was seen */
+  float16 *sum;       /* [4] weights so far, by lane */
+  const int *limit;   /* [tokens] last position seen; -1: none */
+  const uint *low;    /* [tokens] slot - left: a key is in the band if its slot minus this is at most `span` */
+  const uint *other_low;
+} row_group;
+
+typedef struct bands {
+  int left;
+  uint span;
+  int other_left;
+  uint other_span;
+  float softcap;
+  float scale_after; /* of scores; 1 where queries are scaled */
+} bands;
+
+typedef struct block_keys {
+  global const float *key;   /* [HEAD_DIM][64] */
+  global const float *value; /* [64][HEAD_DIM] */
+  global const int *position;
+  global const int *slot;
+  global const int *other;
+} block_keys;
+
+/* fp32 scores come out of the accumulators as they are: queries were scaled when they were read. Products of half types are exact in fp32,
+ * and unscaled sums of them nearly so, which very large raw scores need; those are scaled afterwards. */
+#if SOFTCAP
+#define SCORES_START(start)     (float16)(0.0f)
+#define SCORES_END(s, start, b) (capped(s, b) + (start))
+#elif DTYPE == 1
+#define SCORES_START(start)     (float16)(start)
+#define SCORES_END(s, start, b) (s)
+#else
+#define SCORES_START(start)     (float16)(0.0f)
+#define SCORES_END(s, start, b) fma(s, (float16)((b)->scale_after), (float16)(start))
+#endif
+
+INLINE float16 capped(float16 s, const bands *b) {
+  return b->softcap * tanh(s * b->scale_after / b->softcap);
+}
+
+INLINE int16 visible(const row_group *rows, int r, const block_keys *keys, int column, int mask, const bands *b) {
+  const int token = r / HEADS_PER_TILE;
+  int16 seen = vload16(0, keys->position + column) <= (int16)(rows->limit[token]);
+  if (mask & MASK_BAND) seen &= as_uint16(vload16(0, keys->slot + column)) - rows->low[token] <= (uint16)(b->span);
+  if (mask & MASK_OUTSIDE) seen &= as_uint16(vload16(0, keys->slot + column)) - rows->low[token] > (uint16)(b->span);
+#if OTHER
+  if (mask & MASK_OTHER) seen &= as_uint16(vload16(0, keys->other + column)) - rows->other_low[token] > (uint16)(b->other_span);
+#endif
+  return seen;
+}
+
+/* Scores of four rows, in `weight`, to weights, raising the bases first: never down once a row has seen something, and not at all where it
+ * sees nothing here. Earlier sums (and, by the caller, outputs) are multiplied by `shrink`. */
+static __attribute__((noinline)) void look_again(int vectors, const row_group *rows, float *weight, float *shrink) {
+  for (int r = 0; r < 4; ++r) {
+    float16 *s = (float16 *)(weight + r * 64);
+    float16 high = s[0];
+    for (int c = 1; c < vectors; ++c) high = fmax(high, s[c]);
+    float raise = max_of(high);
+    if (raise == -INFINITY) raise = 0.0f;
+    if (sum_of(rows->sum[r]) != 0.0f) raise = fmax(raise, 0.0f);
+    rows->start[r] -= raise;
+    shrink[r] = exp2_weight((float16)(fmin(-raise, 0.0f))).s0;
+    float16 total = rows->sum[r] * shrink[r];
+    for (int c = 0; c < vectors; ++c) {
+      s[c] = exp2_weight(s[c] - raise);
+      total += s[c];
+    }
+    rows->sum[r] = total;
+  }
+}
+
+/* Four rows against N vectors of 16 keys from `column` on. Leaves weights in `weight` [4][64] and adds them to the sums. Returns 1 if bases
+ * were raised, -1 (and has changed nothing) if they should have been. A macro, because arrays live in registers only where every loop over
+ * them has a constant bound before inlining. */
+#define DEFINE_WEIGH(N)                                                                                                              \
+  INLINE int weigh_##N(const row_group *rows, const block_keys *keys, int column, int mask, const bands *b, int look, float *weight, \
+                       float *shrink) {                                                                                              \
+    float16 s[4][N];                                                                                                                 \
+    EACH(r, 4) EACH(c, N) s[r][c] = SCORES_START(rows->start[r]);                                                                    \
+    global const float *key = keys->key + column;                                                                                    \
+    const float *query = rows->query;                                                                                                \
+    _Pragma("unroll 4") for (int x = 0; x < HEAD_DIM; ++x, key += 64, ++query) {                                                     \
+      float16 k[N];                                                                                                                  \
+      EACH(c, N) k[c] = vload16(c, key);                                                                                             \
+      EACH(r, 4) {                                                                                                                   \
+        const float16 q = (float16)(query[r * HEAD_DIM]);                                                                            \
+        EACH(c, N) s[r][c] = fma(q, k[c], s[r][c]);                                                                                  \
+      }                                                                                                                              \
+    }                                                                                                                                \
+    EACH(r, 4) EACH(c, N) s[r][c] = SCORES_END(s[r][c], rows->start[r], b);                                                          \
+    if (mask) {                                                                                                                      \
+      EACH(r, 4) EACH(c, N) s[r][c] = select((float16)(-INFINITY), s[r][c], visible(rows, r, keys, column + c * 16, mask, b));       \
+    }                                                                                                                                \
+    if (look) {                                                                                                                      \
+      EACH(r, 4) EACH(c, N) * (float16 *)(weight + r * 64 + c * 16) = s[r][c];                                                       \
+      look_again(N, rows, weight, shrink);                                                                                           \
+      return 1;                                                                                                                      \
+    }                                                                                                                                \
+    float16 total[4];                                                                                                                \
+    EACH(r, 4) {                                                                                                                     \
+      total[r] = 0.0f;                                                                                                               \
+      EACH(c, N) {                                                                                                                   \
+        const float16 w = exp2_weight(s[r][c]);                                                                                      \
+        *(float16 *)(weight + r * 64 + c * 16) = w;                                                                                  \
+        total[r] = c ? total[r] + w : w;                                                                                             \
+      }                                                                                                                              \
+    }                                                                                                                                \
+    if (!all((total[0] + total[1]) + (total[2] + total[3]) < (float16)(HUGE_WEIGHT))) return -1;                                     \
+    EACH(r, 4) rows->sum[r] += total[r];                                                                                             \
+    return 0;                                                                                                                        \
+  }
+
+DEFINE_WEIGH(1)
+DEFINE_WEIGH(2)
+DEFINE_WEIGH(3)
+DEFINE_WEIGH(4)
+
+INLINE int weigh(const row_group *rows, const block_keys *keys, int column, int last, int mask, const bands *b, int look, float *weight,
+                 float *shrink) {
+  const int vectors = (last - column + 15) / 16;
+  if (vectors == 4) return weigh_4(rows, keys, column, mask, b, look, weight, shrink);
+  if (vectors == 3) return weigh_3(rows, keys, column, mask, b, look, weight, shrink);
+  if (vectors == 2) return weigh_2(rows, keys, column, mask, b, look, weight, shrink);
+  return weigh_1(rows, keys, column, mask, b, look, weight, shrink);
+}
+
+/* Adds weight * value of `count` keys to four output rows, COLUMNS vectors at a time; rounded up to KEYS_AT_ONCE, where weights are zero.
+ */
+#define KEYS_AT_ONCE 4
+
+INLINE void add_values(const float *weight, global const float *value, int count, float *out) {
+  for (int part = 0; part < HEAD_DIM; part += 16 * COLUMNS) {
+    float *o = out + part;
+    float16 sum[4 * COLUMNS];
+    EACH(r, 4) {
+      EACH(c, COLUMNS) sum[r * COLUMNS + c] = *(float16 *)(o + r * HEAD_DIM + c * 16);
+    }
+    global const float *v = value + part;
+    const float *w = weight;
+    for (int j = 0; j < count; j += KEYS_AT_ONCE, v += KEYS_AT_ONCE * HEAD_DIM, w += KEYS_AT_ONCE) {
+      EACH(u, KEYS_AT_ONCE) {
+        float16 each[COLUMNS];
+        EACH(c, COLUMNS) each[c] = vload16(c, v + u * HEAD_DIM);
+        EACH(r, 4) {
+          const float16 share = (float16)(w[r * 64 + u]);
+          EACH(c, COLUMNS) sum[r * COLUMNS + c] = fma(share, each[c], sum[r * COLUMNS + c]);
+        }
+      }
+    }
+    EACH(r, 4) {
+      EACH(c, COLUMNS) * (float16 *)(o + r * HEAD_DIM + c * 16) = sum[r * COLUMNS + c];
+    }
+  }
+}
