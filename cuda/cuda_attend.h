@@ -24,6 +24,7 @@ typedef struct sattn_cuda_attend {
                                    sattn_error *error);
 } sattn_cuda_attend;
 
+extern const sattn_cuda_attend sattn_cuda_attend_mma;
 extern const sattn_cuda_attend sattn_cuda_attend_general;
 
 #endif

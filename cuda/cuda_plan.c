@@ -7,6 +7,7 @@
 
 /* Fastest first; the general ones last. */
 static const sattn_implementation *const implementations[] = {
+    &sattn_cuda_attend_mma.common,
     &sattn_cuda_attend_general.common,
 };
 

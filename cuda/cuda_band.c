@@ -1,0 +1,302 @@
+#include "cuda_band.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_buffer.h"
+#include "cuda_program.h"
+#include "kernel_args.h"
+#include "trace.h"
+
+#define LOG2_E 1.4426950408889634
+
+/* Token and slot numbers are compared as differences of twice this. */
+#define MAX_TOKENS (1 << 29)
+
+typedef struct band_layout {
+  sattn_permute_layout permute;
+  uint64_t partial, partial_lse, first;
+} band_layout;
+
+bool sattn_cuda_band_supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
+  (void)context;
+  const int d = problem->head_dim;
+  if (problem->mode == SATTN_MOBA) {
+    snprintf(reason, SATTN_REASON_BYTES, "mode moba");
+  } else if (d != 64 && d != 80 && d != 96 && d != 128 && d != 256) {
+    snprintf(reason, SATTN_REASON_BYTES, "head_dim %d is none of 64, 80, 96, 128, 256", d);
+  } else if (problem->wrap) {
+    snprintf(reason, SATTN_REASON_BYTES, "wrap");
+  } else if (problem->mode == SATTN_GATED &&
+             (problem->gate_sa_shape == SATTN_GATE_PER_ELEMENT || problem->gate_swa_shape == SATTN_GATE_PER_ELEMENT)) {
+    snprintf(reason, SATTN_REASON_BYTES, "gates per element");
+  } else if (maxima->keys > MAX_TOKENS || problem->order_length > MAX_TOKENS) {
+    snprintf(reason, SATTN_REASON_BYTES, "more than %d tokens", MAX_TOKENS);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+/* ---- sizes ---- */
+
+/* Heads of a group that share a tile, so that groups of any size fit. */
+static int32_t pack_of(const sattn_problem *problem, int32_t rows) {
+  int32_t chunks = (problem->group + rows - 1) / rows;
+  return (problem->group + chunks - 1) / chunks;
+}
+
+static int32_t tile_tokens_of(const sattn_problem *problem, int32_t rows) {
+  return rows / pack_of(problem, rows);
+}
+
+static band_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, int32_t rows, uint64_t *end) {
+  band_layout layout;
+  memset(&layout, 0, sizeof layout);
+  uint64_t results = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries, d = (uint64_t)problem->head_dim;
+  if (problem->uses_sa) layout.permute = sattn_cuda_permute_carve(problem, sizes, tile_tokens_of(problem, rows), end);
+  if (problem->mode == SATTN_UNION) {
+    layout.partial = sattn_carve(end, results * d * sizeof(float));
+    layout.partial_lse = sattn_carve(end, results * sizeof(float));
+  }
+  if (problem->mode == SATTN_GATED) layout.first = sattn_carve(end, results * d * sattn_dtype_size(problem->dtype));
+  return layout;
+}
+
+uint64_t sattn_cuda_band_workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, int32_t rows) {
+  uint64_t end = 0, general = sattn_cuda_attend_general.common.workspace(context, problem, maxima);
+  carve(problem, maxima, rows, &end);
+  return end > general ? end : general;
+}
+
+/* ---- life ---- */
+
+void sattn_cuda_band_destroy(sattn_context *context, void *opaque) {
+  sattn_cuda_band_state *state = opaque;
+  if (state->general) sattn_cuda_attend_general.destroy(context, state->general);
+  free(state);
+}
+
+sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_band_kernel *kernel, void **out_state, sattn_error *error) {
+  sattn_cuda_band_state *state = calloc(1, sizeof *state);
+  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+  state->kernel = *kernel;
+  sattn_cuda_program *program = NULL;
+  sattn_status status = sattn_cuda_program_get(plan->context, kernel->program, &program, error);
+  if (status == SATTN_OK) {
+    status = sattn_cuda_kernel_get(plan->context, program, kernel->name, kernel->shared_bytes, &state->attend, error);
+  }
+  if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cuda_permute_prepare(plan->context, &state->permute, error);
+  if (status == SATTN_OK) status = sattn_cuda_attend_general.prepare(plan, &state->general, error);
+  if (status != SATTN_OK) {
+    sattn_cuda_band_destroy(plan->context, state);
+    return status;
+  }
+  *out_state = state;
+  return SATTN_OK;
+}
+
+/* ---- alignment ---- */
+
+static bool rows_aligned(const sattn_tensor *tensor, const sattn_sizes *sizes, int32_t heads, uint64_t width) {
+  uint64_t bits = sattn_cuda_address(tensor->buffer, 0) + (uint64_t)tensor->offset * width;
+  if (sizes->batch > 1) bits |= (uint64_t)tensor->stride_batch * width;
+  if (heads > 1) bits |= (uint64_t)tensor->stride_head * width;
+  return ((bits | (uint64_t)tensor->stride_token * width) & 15) == 0;
+}
+
+static bool array_aligned(const sattn_array *array, uint64_t width) {
+  return ((sattn_cuda_address(array->buffer, 0) + (uint64_t)array->offset * width) & 15) == 0;
+}
+
+/* The first array whose rows do not start at multiples of 16 bytes; NULL: all do. */
+static const char *misaligned(const sattn_problem *problem, const sattn_forward_args *args) {
+  uint64_t width = sattn_dtype_size(problem->dtype);
+  if (!rows_aligned(&args->query, &args->sizes, problem->heads, width)) return "query";
+  if (!rows_aligned(&args->key, &args->sizes, problem->kv_heads, width)) return "key";
+  if (!rows_aligned(&args->value, &args->sizes, problem->kv_heads, width)) return "value";
+  if (!rows_aligned(&args->out, &args->sizes, problem->heads, width)) return "out";
+  if (problem->mode == SATTN_GATED && args->saved) {
+    if (!array_aligned(&args->saved->y_sa, width)) return "saved.y_sa";
+    if (!array_aligned(&args->saved->y_swa, width)) return "saved.y_swa";
+  }
+  return NULL;
+}
+
+/* ---- passes ---- */
+
+static void *address(const sattn_buffer *buffer, int64_t index, uint64_t width) {
+  return (void *)(uintptr_t)(buffer ? sattn_cuda_address(buffer, 0) + (uint64_t)index * width : 0);
+}
+
+static void *array_address(const sattn_array *array, uint64_t width) {
+  return address(array->buffer, array->offset, width);
+}
+
+static void describe_scale(const sattn_problem *problem, sattn_cuda_band *band) {
+  double scale = fabs((double)problem->scale);
+  band->scale = problem->scale;
+  band->negative = problem->scale < 0;
+  band->scale_log2 = (float)(scale * LOG2_E);
+  if (!(problem->softcap > 0)) return;
+  band->scale_log2 = 1.0f;
+  band->cap_in = (float)(scale / (double)problem->softcap);
+  band->cap_out = (float)((double)problem->softcap * LOG2_E);
+}
+
+static void describe_call(const sattn_cuda_band_state *state, const sattn_problem *problem, const sattn_forward_args *args,
+                          sattn_cuda_band *band) {
+  memset(band, 0, sizeof *band);
+  band->query = sattn_kernel_place(&args->query);
+  band->key = sattn_kernel_place(&args->key);
+  band->value = sattn_kernel_place(&args->value);
+  band->query_rows = address(args->query.buffer, 0, 1);
+  band->key_rows = address(args->key.buffer, 0, 1);
+  band->value_rows = address(args->value.buffer, 0, 1);
+  band->lengths = array_address(&args->lengths, sizeof(int32_t));
+  band->query_start = array_address(&args->query_start, sizeof(int32_t));
+  band->sink_logits = array_address(&args->sink_logits, sizeof(float));
+  band->batch = args->sizes.batch;
+  band->queries = (int32_t)args->sizes.queries;
+  band->keys = (int32_t)args->sizes.keys;
+  band->heads = problem->heads;
+  band->group = problem->group;
+  band->pack = pack_of(problem, state->kernel.rows);
+  band->head_chunks = (problem->group + band->pack - 1) / band->pack;
+  band->tile_tokens = tile_tokens_of(problem, state->kernel.rows);
+  band->tiles = (band->queries + band->tile_tokens - 1) / band->tile_tokens;
+  band->causal = problem->causal;
+  band->sinks = problem->sink_tokens < band->keys ? problem->sink_tokens : band->keys;
+  band->visit_sinks = 1;
+  band->gate_dtype = (int32_t)problem->gate_dtype;
+  describe_scale(problem, band);
+}
+
+static int32_t side(int32_t distance, int32_t most) {
+  return distance < most ? distance : most;
+}
+
+/* An SWA band; in FULL one that holds everything. */
+static void use_positions(const sattn_problem *problem, sattn_cuda_band *band) {
+  bool full = problem->mode == SATTN_FULL;
+  band->left = full ? band->keys : side(problem->left_swa, band->keys);
+  band->right = full ? band->keys : side(problem->right_swa, band->keys);
+  band->key_list = band->query_list = NULL;
+  band->ranges = NULL;
+}
+
+static void write_out(const sattn_forward_args *args, sattn_cuda_band *band) {
+  band->out = sattn_kernel_place(&args->out);
+  band->out_rows = address(args->out.buffer, 0, 1);
+  band->lse = array_address(&args->lse, sizeof(float));
+  band->finish = SATTN_BAND_OUT;
+}
+
+typedef struct band_call {
+  const sattn_plan *plan;
+  const sattn_cuda_band_state *state;
+  const sattn_forward_args *args;
+  sattn_cuda_chain *chain;
+  sattn_cu_pointer workspace;
+  band_layout layout;
+  sattn_cuda_band band;
+} band_call;
+
+static sattn_status run_pass(band_call *call, sattn_error *error) {
+  sattn_cuda_band *band = &call->band;
+  uint64_t kv_heads = (uint64_t)(band->heads / band->group);
+  sattn_cuda_grid grid = {(uint64_t)band->batch * kv_heads * (uint64_t)band->head_chunks * (uint64_t)band->tiles, SATTN_BAND_THREADS,
+                          call->state->kernel.shared_bytes};
+  sattn_status status = sattn_cuda_chain_stage(call->chain, SATTN_CUDA_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = sattn_cuda_chain_launch(call->chain, call->state->attend, &grid, band, error);
+  return status;
+}
+
+static sattn_status use_slots(band_call *call, sattn_error *error) {
+  const sattn_problem *problem = &call->plan->problem;
+  sattn_cuda_band *band = &call->band;
+  int32_t slots = (int32_t)call->args->permutation->length;
+  band->left = side(problem->left_sa, slots);
+  band->right = side(problem->right_sa, slots);
+  return sattn_cuda_permute_enqueue(&call->state->permute, problem, &call->args->sizes, call->args->permutation, call->workspace,
+                                    &call->layout.permute, band, call->chain, error);
+}
+
+static sattn_status run_union(band_call *call, sattn_error *error) {
+  const sattn_problem *problem = &call->plan->problem;
+  sattn_cuda_band *band = &call->band;
+  band->partial = (float *)(uintptr_t)(call->workspace + call->layout.partial);
+  band->partial_lse = (float *)(uintptr_t)(call->workspace + call->layout.partial_lse);
+  use_positions(problem, band);
+  band->finish = SATTN_BAND_PARTIAL;
+  sattn_status status = run_pass(call, error);
+  if (status != SATTN_OK) return status;
+  band->exclude = 1;
+  band->exclude_left = band->left;
+  band->exclude_right = band->right;
+  band->visit_sinks = 0;
+  band->start = SATTN_BAND_CONTINUED;
+  write_out(call->args, band);
+  status = use_slots(call, error);
+  return status == SATTN_OK ? run_pass(call, error) : status;
+}
+
+static sattn_status run_gated(band_call *call, sattn_error *error) {
+  const sattn_problem *problem = &call->plan->problem;
+  const sattn_forward_args *args = call->args;
+  sattn_cuda_band *band = &call->band;
+  uint64_t width = sattn_dtype_size(problem->dtype);
+  void *first = (void *)(uintptr_t)(call->workspace + call->layout.first);
+  if (args->saved) first = array_address(&args->saved->y_sa, width);
+  band->out.stride_head = problem->head_dim;
+  band->out.stride_token = band->out.stride_head * problem->heads;
+  band->out.stride_batch = band->out.stride_token * band->queries;
+  band->out_rows = first;
+  band->lse = array_address(&args->lse_sa, sizeof(float));
+  sattn_status status = use_slots(call, error);
+  if (status == SATTN_OK) status = run_pass(call, error);
+  if (status != SATTN_OK) return status;
+  use_positions(problem, band);
+  write_out(args, band);
+  band->lse = array_address(&args->lse_swa, sizeof(float));
+  band->finish = SATTN_BAND_GATED;
+  band->first = first;
+  band->second = args->saved ? array_address(&args->saved->y_swa, width) : NULL;
+  band->gate_first = sattn_kernel_place(&args->gate_sa);
+  band->gate_second = sattn_kernel_place(&args->gate_swa);
+  band->first_logits = address(args->gate_sa.buffer, 0, 1);
+  band->second_logits = address(args->gate_swa.buffer, 0, 1);
+  return run_pass(call, error);
+}
+
+sattn_status sattn_cuda_band_enqueue(const sattn_plan *plan, void *opaque, const sattn_forward_args *args, sattn_cuda_chain *chain,
+                                     sattn_error *error) {
+  sattn_cuda_band_state *state = opaque;
+  const char *name = misaligned(&plan->problem, args);
+  if (name) {
+    sattn_trace(plan->context->trace, SATTN_TRACE_DISPATCH,
+                "attend_general instead of %s: rows of %s do not start at multiples of 16 bytes", state->kernel.name, name);
+    return sattn_cuda_attend_general.enqueue_forward(plan, state->general, args, chain, error);
+  }
+  band_call call;
+  memset(&call, 0, sizeof call);
+  call.plan = plan;
+  call.state = state;
+  call.args = args;
+  call.chain = chain;
+  call.workspace = sattn_cuda_address(args->workspace, 0);
+  uint64_t end = (uint64_t)args->workspace_offset;
+  call.layout = carve(&plan->problem, &args->sizes, state->kernel.rows, &end);
+  describe_call(state, &plan->problem, args, &call.band);
+  if (plan->problem.mode == SATTN_UNION) return run_union(&call, error);
+  if (plan->problem.mode == SATTN_GATED) return run_gated(&call, error);
+  write_out(args, &call.band);
+  if (!plan->problem.uses_sa) {
+    use_positions(&plan->problem, &call.band);
+    return run_pass(&call, error);
+  }
+  sattn_status status = use_slots(&call, error);
+  return status == SATTN_OK ? run_pass(&call, error) : status;
+}

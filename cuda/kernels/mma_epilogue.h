@@ -1,0 +1,195 @@
+// First and last part of the tensor-core kernels: what the sums start from, and where results go.
+//
+// A finished row goes through shared memory, over the query row that it belongs to, because a thread holds 4 bytes of each 16-byte chunk;
+// global memory is then read and written 16 bytes at a time. Partial results, in fp32, go straight from registers and back.
+#ifndef SATTN_CUDA_KERNELS_MMA_EPILOGUE_H
+#define SATTN_CUDA_KERNELS_MMA_EPILOGUE_H
+
+#include "mma_softmax.h"
+#include "redo_row.h"
+
+namespace {
+
+template <int d>
+struct Sums {
+  float out[Shape<d>::groups][d / 8][4];
+  float max[Shape<d>::groups][2], sum[Shape<d>::groups][2];
+};
+
+GPU_DEVICE int64_t lse_index(const sattn_cuda_band &call, const Place &place, int r, int query) {
+  return (place.b * call.heads + place.head + r % call.pack) * (int64_t)call.queries + query;
+}
+
+// Every lane of a row gets the maximum; the sum counts once, so only the first of the four has it.
+GPU_DEVICE void start_row(float &max, float &sum, const sattn_cuda_band &call, const Place &place, int r, int query, int lane) {
+  max = -GPU_INFINITY;
+  sum = 0.0f;
+  if (query < 0) return;
+  if (call.start == SATTN_BAND_CONTINUED) {
+    max = gpu_load(call.partial_lse + lse_index(call, place, r, query)) * kLog2e;
+  } else if (call.sink_logits) {
+    max = gpu_load(call.sink_logits + place.head + r % call.pack) * kLog2e;
+  }
+  if (lane % 4 == 0 && max > -GPU_INFINITY) sum = 1.0f;
+}
+
+template <int d>
+GPU_DEVICE void start_sums(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Row_table &rows, int warp, int lane) {
+  using S = Shape<d>;
+  GPU_UNROLL
+  for (int g = 0; g < S::groups; ++g) {
+    GPU_UNROLL
+    for (int j = 0; j < d / 8; ++j) sums.out[g][j][0] = sums.out[g][j][1] = sums.out[g][j][2] = sums.out[g][j][3] = 0.0f;
+    GPU_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const int r = group_of(warp, g) * 16 + lane / 4 + 8 * e, query = rows.query[r];
+      start_row(sums.max[g][e], sums.sum[g][e], call, place, r, query, lane);
+      if (call.start != SATTN_BAND_CONTINUED || query < 0) continue;
+      const float *partial = call.partial + lse_index(call, place, r, query) * d + lane % 4 * 2;
+      GPU_UNROLL
+      for (int j = 0; j < d / 8; ++j) {
+        const float2 pair = gpu_load(reinterpret_cast<const float2 *>(partial + 8 * j));
+        sums.out[g][j][2 * e] = pair.x;
+        sums.out[g][j][2 * e + 1] = pair.y;
+      }
+    }
+  }
+}
+
+GPU_DEVICE float gate_of(const void *logits, const sattn_kernel_tensor &gate, const sattn_cuda_band &call, int64_t b, int query, int head) {
+  const float logit =
+      load_element_of(call.gate_dtype, logits, gate.offset + b * gate.stride_batch + query * gate.stride_token + head * gate.stride_head);
+  return gpu_reciprocal(1.0f + gpu_exp2(-logit * kLog2e));
+}
+
+// Two elements of a gated row.
+template <class T>
+GPU_DEVICE uint32_t mix_pair(uint32_t first, uint32_t second, float gate_first, float gate_second) {
+  const float low = gate_first * T::to_float((uint16_t)first) + gate_second * T::to_float((uint16_t)second);
+  const float high = gate_first * T::to_float((uint16_t)(first >> 16)) + gate_second * T::to_float((uint16_t)(second >> 16));
+  return T::pack(low, high);
+}
+
+// One chunk of a finished row on its way out.
+template <class T, int d>
+GPU_DEVICE void store_chunk(uint4 chunk, const sattn_cuda_band &call, const Place &place, int r, int query, int c) {
+  const int head = place.head + r % call.pack;
+  if (call.finish == SATTN_BAND_GATED) {
+    const int64_t at = ((place.b * call.queries + query) * call.heads + head) * d + c * 8;
+    if (call.second) gpu_store(reinterpret_cast<uint4 *>(static_cast<uint16_t *>(call.second) + at), chunk);
+    const uint4 first = gpu_load(reinterpret_cast<const uint4 *>(static_cast<const uint16_t *>(call.first) + at));
+    const float gate_first = gate_of(call.first_logits, call.gate_first, call, place.b, query, head);
+    const float gate_second = gate_of(call.second_logits, call.gate_second, call, place.b, query, head);
+    chunk.x = mix_pair<T>(first.x, chunk.x, gate_first, gate_second);
+    chunk.y = mix_pair<T>(first.y, chunk.y, gate_first, gate_second);
+    chunk.z = mix_pair<T>(first.z, chunk.z, gate_first, gate_second);
+    chunk.w = mix_pair<T>(first.w, chunk.w, gate_first, gate_second);
+  }
+  const int64_t at =
+      call.out.offset + place.b * call.out.stride_batch + query * call.out.stride_token + head * call.out.stride_head + c * 8;
+  gpu_store(reinterpret_cast<uint4 *>(static_cast<uint16_t *>(call.out_rows) + at), chunk);
+}
+
+// The rows of one group, from shared memory to the arrays of the call.
+template <class T, int d>
+GPU_DEVICE void store_group(gpu_shared<unsigned char> bytes, const sattn_cuda_band &call, const Place &place, const Row_table &rows,
+                            int group, int lane) {
+  each_chunk<d, 16, 32>(lane, [&](int k, int c) {
+    const int r = group * 16 + k, query = rows.query[r];
+    if (query < 0 && !gpu_fault("tail_rows_written")) return;
+    const gpu_shared<uint4> chunk = gpu_shared_cast<uint4>(bytes, chunk_offset<d, Shape<d>::rows>(r, c));
+    store_chunk<T, d>(chunk[0], call, place, r, query, c);
+  });
+}
+
+// One of the warp's rows again; its result replaces the one that is in shared memory or, if partial, in global memory.
+template <class T, int dtype, int d>
+GPU_DEVICE void redo(gpu_shared<unsigned char> bytes, const sattn_cuda_band &call, const Place &place, const Keys &keys,
+                     const Row_table &rows, int r, int lane) {
+  constexpr int owned = (d + 31) / 32;
+  const Row row = {rows.query[r], rows.limit[r], rows.slot[r], rows.position[r]};
+  const int head = place.head + r % call.pack;
+  Redo at;
+  at.query = call.query.offset + place.b * call.query.stride_batch + row.query * call.query.stride_token + head * call.query.stride_head;
+  at.key = call.key.offset + place.b * call.key.stride_batch + place.g * call.key.stride_head;
+  at.value = call.value.offset + place.b * call.value.stride_batch + place.g * call.value.stride_head;
+  at.tile_keys = Shape<d>::keys;
+  const int64_t lse_at = lse_index(call, place, r, row.query);
+  Redo_sums sums;
+  start_row(sums.max, sums.sum, call, place, r, row.query, 0);
+  float out[owned];
+  GPU_UNROLL
+  for (int i = 0; i < owned; ++i) {
+    const int c = lane + 32 * i;
+    out[i] = call.start == SATTN_BAND_CONTINUED && c < d ? gpu_load(call.partial + lse_at * d + c) : 0.0f;
+  }
+  redo_row<dtype, owned>(sums, out, call, keys, row, at, d, lane);
+  GPU_UNROLL
+  for (int i = 0; i < owned; ++i) {
+    const int c = lane + 32 * i;
+    if (c >= d) continue;
+    if (call.finish == SATTN_BAND_PARTIAL) {
+      gpu_store(call.partial + lse_at * d + c, out[i]);
+    } else {
+      gpu_shared_cast<uint16_t>(bytes, chunk_offset<d, Shape<d>::rows>(r, c / 8) + c % 8 * 2)[0] = T::from_float(out[i]);
+    }
+  }
+}
+
+// One group: sums become results, in shared memory or in the partial arrays, and the LSE. Returns which of the lane's two rows (bits) came
+// out not finite although they exist.
+template <class T, int d>
+GPU_DEVICE int finish_group(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, gpu_shared<unsigned char> bytes,
+                            const Row_table &rows, int g, int group, int lane) {
+  int bad = 0;
+  GPU_UNROLL
+  for (int e = 0; e < 2; ++e) {
+    const int r = group * 16 + lane / 4 + 8 * e, query = rows.query[r];
+    const bool empty = rows.limit[r] < 0;
+    float sum = sums.sum[g][e];
+    sum += __shfl_xor_sync(kAllLanes, sum, 1);
+    sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    const float inverse = 1.0f / sum;
+    float check = 0.0f;  // infinity times 0 is NaN
+    GPU_UNROLL
+    for (int j = 0; j < d / 8; ++j) {
+      const float low = empty ? 0.0f : sums.out[g][j][2 * e] * inverse, high = empty ? 0.0f : sums.out[g][j][2 * e + 1] * inverse;
+      check += low * 0.0f + high * 0.0f;
+      if (call.finish != SATTN_BAND_PARTIAL) {
+        gpu_shared_cast<uint32_t>(bytes, chunk_offset<d, Shape<d>::rows>(r, j) + lane % 4 * 4)[0] = T::pack(low, high);
+      } else if (query >= 0) {
+        gpu_store(reinterpret_cast<float2 *>(call.partial + lse_index(call, place, r, query) * d + 8 * j + lane % 4 * 2),
+                  make_float2(low, high));
+      }
+    }
+    float *lse = call.finish == SATTN_BAND_PARTIAL ? call.partial_lse : call.lse;
+    if (lse && query >= 0 && (lane % 4 == 0 || gpu_fault("lse_by_four_lanes"))) {
+      gpu_store(lse + lse_index(call, place, r, query), empty ? -GPU_INFINITY : (sums.max[g][e] + gpu_log2(sum)) * kLn2);
+    }
+    if (check != 0.0f && query >= 0 && !gpu_fault("nonfinite_ignored")) bad |= 1 << e;
+  }
+  return bad;
+}
+
+template <class T, int dtype, int d>
+GPU_DEVICE void finish(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Keys &keys, gpu_shared<unsigned char> bytes,
+                       const Row_table &rows, int warp, int lane) {
+  __syncwarp();  // the last product may still read query rows
+  GPU_UNROLL
+  for (int g = 0; g < Shape<d>::groups; ++g) {
+    const int group = group_of(warp, g);
+    const int bad = finish_group<T, d>(sums, call, place, bytes, rows, g, group, lane);
+    __syncwarp();
+    GPU_NO_UNROLL
+    for (uint32_t left = __reduce_or_sync(kAllLanes, (uint32_t)((bad & 1) << lane / 4 | (bad >> 1) << (lane / 4 + 8))); left;
+         left &= left - 1) {
+      redo<T, dtype, d>(bytes, call, place, keys, rows, group * 16 + __ffs((int)left) - 1, lane);
+    }
+    __syncwarp();
+    if (call.finish != SATTN_BAND_PARTIAL) store_group<T, d>(bytes, call, place, rows, group, lane);
+  }
+}
+
+}  // namespace
+
+#endif

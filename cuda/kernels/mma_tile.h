@@ -1,0 +1,184 @@
+// Shared memory of the tensor-core kernels, and moving rows into it.
+//
+//     queries  [rows][d]                 index  [4][keys]  token, slot of the keys of four tiles
+//     keys     [stages][keys][d]         rows   [rows]     query, limit, slot, position
+//     values   [stages][keys][d]         bounds [rows / 16] lowest and highest limit and slot of a group
+//
+// A row is cut into chunks of 16 bytes. The first d / 64 * 8 chunks lie in rows of their own, the rest of d = 80 and 96 in narrower rows
+// behind them. Inside a row, chunk c of row r stands at c ^ (r & 7) (narrow rows: fewer bits), so that the eight rows of an 8 x 8 matrix
+// start in different banks, and a row is still written by neighbouring threads in one piece:
+//
+//     row 0   0 1 2 3 4 5 6 7
+//     row 1   1 0 3 2 5 4 7 6
+//     row 2   2 3 0 1 6 7 4 5
+#ifndef SATTN_CUDA_KERNELS_MMA_TILE_H
+#define SATTN_CUDA_KERNELS_MMA_TILE_H
+
+#include "band.h"
+#include "mma_shape.h"
+
+namespace {
+
+constexpr int kThreads = SATTN_BAND_THREADS;
+constexpr int kWarps = kThreads / 32;
+constexpr int kIndexTiles = 4;
+
+// How the kernel for head dimension d is cut. kernels/mma_shape.h tells the host how much shared memory that takes.
+template <int d>
+struct Shape {
+  static constexpr int groups = d > 128 ? 1 : 2;     // of 16 rows, per warp
+  static constexpr int rows = 16 * groups * kWarps;  // of a thread block
+  static constexpr int keys = d > 128 ? 32 : 64;     // of a tile
+  static constexpr bool staggered = d >= 128;        // one buffer each for keys and values, filled in turn; else two
+  static constexpr int stages = staggered ? 1 : 2;
+  static constexpr bool queries_in_registers = d <= 80;
+  static constexpr int wide = d / 64 * 8;  // chunks of a row in the wide part
+  static constexpr int narrow = d % 64 / 8;
+  static constexpr uint32_t row_bytes = d * 2;
+  static constexpr uint32_t tile_bytes = keys * row_bytes;
+  static constexpr uint32_t keys_at = rows * row_bytes;
+  static constexpr uint32_t values_at = keys_at + stages * tile_bytes;
+  static constexpr uint32_t index_at = values_at + stages * tile_bytes;
+  static constexpr uint32_t rows_at = index_at + kIndexTiles * keys * 8;
+  static constexpr uint32_t bytes = rows_at + rows * 17;
+  static_assert(bytes == SATTN_MMA_SHARED(d), "the host asks for another amount of shared memory");
+};
+
+// The groups that a warp owns.
+GPU_DEVICE int group_of(int warp, int g) {
+  return g ? 2 * kWarps - 1 - warp : warp;
+}
+
+// Byte offset of chunk c of row r in an array of `count` rows.
+template <int d, int count>
+GPU_DEVICE uint32_t chunk_offset(int r, int c) {
+  using S = Shape<d>;
+  const int mix = gpu_fault("no_swizzle") ? 0 : r;
+  if (c < S::wide) return (uint32_t)(r * S::wide * 16 + ((c ^ (mix & 7)) << 4));
+  constexpr int narrow = S::narrow ? S::narrow : 1;
+  const int turn = narrow == 2 ? mix >> 2 & 1 : mix >> 1 & 3;
+  return (uint32_t)(count * S::wide * 16 + r * narrow * 16 + (((c - S::wide) ^ turn) << 4));
+}
+
+// Calls move(row, chunk) for every chunk of `count` rows, shared out over `threads` threads.
+template <int d, int count, int threads, class Move>
+GPU_DEVICE void each_chunk(int thread, Move move) {
+  using S = Shape<d>;
+  GPU_UNROLL
+  for (int i = 0; i < count * S::wide / threads; ++i) {
+    const int k = thread + i * threads;
+    move(k / S::wide, k % S::wide);
+  }
+  if (S::narrow) {
+    constexpr int narrow = S::narrow ? S::narrow : 1;
+    GPU_UNROLL
+    for (int i = 0; i < count * narrow / threads; ++i) {
+      const int k = thread + i * threads;
+      move(k / narrow, S::wide + k % narrow);
+    }
+  }
+}
+
+// Everything that loading needs of the call.
+struct Source {
+  const uint16_t *query, *key, *value;  // of this batch entry; key and value of this head, too
+  int64_t key_stride, value_stride;     // of a token
+};
+
+// Token and slot of the keys of a tile. List entries arrive with the next group of copies, everything else at the next barrier.
+template <int d>
+GPU_DEVICE void load_index(gpu_shared<uint2> index, const Keys &keys, int tile) {
+  using S = Shape<d>;
+  const int k = (int)threadIdx.x;
+  if (k >= S::keys || tile >= keys.tiles) return;
+  const gpu_shared<uint2> place = index + (tile % kIndexTiles * S::keys + k);
+  const int at = key_index(keys, tile, k, S::keys);
+  const bool listed = keys.list && !is_sink_tile(keys, tile);
+  if (listed && (at >= 0 || gpu_fault("order_past_tail"))) {
+    gpu_cp_async<8>(gpu_shared_address(place), keys.list + (at >= 0 ? at : keys.end), 8u);
+  } else {
+    place[0] = at >= 0 ? make_uint2((uint32_t)at, (uint32_t)at) : make_uint2((uint32_t)kNoToken, 0u);
+  }
+}
+
+// Rows of a key tile whose index is there. Rows of keys that are not there become zeros.
+template <int d>
+GPU_DEVICE void load_rows(uint32_t shared, gpu_shared<uint32_t> tokens, const uint16_t *rows, int64_t stride) {
+  using S = Shape<d>;
+  each_chunk<d, S::keys, kThreads>((int)threadIdx.x, [&](int r, int c) {
+    const uint32_t token = tokens[2 * r];
+    const bool there = token != (uint32_t)kNoToken;
+    if (gpu_fault("tail_not_zeroed") && !there) return;
+    gpu_cp_async<16>(shared + chunk_offset<d, S::keys>(r, c), rows + (there ? token : 0) * stride + c * 8, there ? 16u : 0u);
+  });
+}
+
+// What is known of the rows of the tile, in shared memory.
+struct Row_table {
+  gpu_shared<int> query, limit, slot, position;
+  gpu_shared<int4> bounds;  // of the rows of a group that exist: limit from x to y (y = -1: none exists), slot from z to w
+};
+
+template <int d>
+GPU_DEVICE Row_table row_table(gpu_shared<unsigned char> memory) {
+  using S = Shape<d>;
+  Row_table table;
+  table.query = gpu_shared_cast<int>(memory, S::rows_at);
+  table.limit = table.query + S::rows;
+  table.slot = table.limit + S::rows;
+  table.position = table.slot + S::rows;
+  table.bounds = gpu_shared_cast<int4>(table.position, S::rows * 4);
+  return table;
+}
+
+template <int d>
+GPU_DEVICE void fill_row_table(const Row_table &table, const sattn_cuda_band &call, const Place &place) {
+  const int r = (int)threadIdx.x;
+  if (r >= Shape<d>::rows) return;
+  const Row row = row_of(call, place, r);
+  table.query[r] = row.query;
+  table.limit[r] = row.limit;
+  table.slot[r] = row.slot;
+  table.position[r] = row.position;
+}
+
+// After the barrier behind fill_row_table; a warp may read the bounds of its own groups at once.
+template <int d>
+GPU_DEVICE void bound_groups(const Row_table &table, int warp, int lane) {
+  GPU_UNROLL
+  for (int g = 0; g < Shape<d>::groups; ++g) {
+    const int group = group_of(warp, g), r = group * 16 + lane % 16;
+    const int limit = table.limit[r], slot = table.slot[r];
+    int4 bounds;
+    bounds.x = __reduce_min_sync(kAllLanes, limit < 0 ? kNoToken : limit);
+    bounds.y = __reduce_max_sync(kAllLanes, limit);
+    bounds.z = __reduce_min_sync(kAllLanes, limit < 0 ? kNoToken : slot);
+    bounds.w = __reduce_max_sync(kAllLanes, limit < 0 ? 0 : slot);
+    if (lane == 0) table.bounds[group] = bounds;
+  }
+  __syncwarp();
+}
+
+// Query rows; those that are not there become zeros.
+template <int d>
+GPU_DEVICE void load_queries(uint32_t shared, const Row_table &table, const sattn_cuda_band &call, const Place &place) {
+  using S = Shape<d>;
+  const uint16_t *queries = static_cast<const uint16_t *>(call.query_rows) + call.query.offset + place.b * call.query.stride_batch;
+  each_chunk<d, S::rows, kThreads>((int)threadIdx.x, [&](int r, int c) {
+    const int query = table.query[r];
+    const int64_t at =
+        gpu_max(query, 0) * call.query.stride_token + (place.head + (query < 0 ? 0 : r % call.pack)) * call.query.stride_head;
+    gpu_cp_async<16>(shared + chunk_offset<d, S::rows>(r, c), queries + at + c * 8, query < 0 ? 0u : 16u);
+  });
+}
+
+// For a negative scale: the sign goes into Q, which is exact.
+template <int d>
+GPU_DEVICE void negate_queries(gpu_shared<unsigned char> memory) {
+  const gpu_shared<uint32_t> words = gpu_shared_cast<uint32_t>(memory, 0);
+  for (int k = (int)threadIdx.x; k < (int)Shape<d>::keys_at / 4; k += kThreads) words[k] ^= 0x80008000u;
+}
+
+}  // namespace
+
+#endif
