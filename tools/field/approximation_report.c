@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../sattn/json.h"
 #include "approximation.h"
 #include "measures.h"
-#include "moments.h"
 #include "plot.h"
 
 /* Slope of log(value) over log(window) by least squares, over the rows where the value is positive. */
@@ -53,24 +53,37 @@ static void print_table(const sattn_field_settings *settings, const sattn_field_
 
 static void print_json(const sattn_field_settings *settings, const sattn_field_approximation_result *result) {
   const sattn_field_sample *const sample = &result->sample;
-  printf("{\"measure\": \"approximation\", \"data\": \"%s\", \"n\": %lld, \"heads\": %lld, \"kv_heads\": %lld, \"head_dim\": %lld, ",
-         settings->query != NULL ? "files" : "random", (long long)sample->n, (long long)sample->heads, (long long)sample->kv_heads,
-         (long long)sample->d);
-  printf("\"causal\": %s, \"wrap\": %s, \"first_seed\": %llu, \"seeds\": %u, \"sink_tokens\": %lld, ", settings->causal ? "true" : "false",
-         settings->wrap ? "true" : "false", (unsigned long long)settings->seed, settings->seeds, (long long)settings->sink_tokens);
-  printf("\"variance_slope\": %s, ", sattn_field_json(slope(result, variance_of)).text);
-  printf("\"bias_slope\": %s, \"rows\": [", sattn_field_json(slope(result, bias_of)).text);
+  sattn_json json;
+  sattn_json_begin(&json, stdout);
+  sattn_json_open(&json, NULL, '{');
+  sattn_json_text(&json, "measure", "approximation");
+  sattn_json_text(&json, "data", settings->query != NULL ? "files" : "random");
+  sattn_json_integer(&json, "n", sample->n);
+  sattn_json_integer(&json, "heads", sample->heads);
+  sattn_json_integer(&json, "kv_heads", sample->kv_heads);
+  sattn_json_integer(&json, "head_dim", sample->d);
+  sattn_json_integer(&json, "sink_tokens", settings->sink_tokens);
+  sattn_json_bool(&json, "causal", settings->causal);
+  sattn_json_bool(&json, "wrap", settings->wrap);
+  sattn_json_unsigned(&json, "first_seed", settings->seed);
+  sattn_json_unsigned(&json, "seeds", settings->seeds);
+  sattn_json_real(&json, "variance_slope", slope(result, variance_of));
+  sattn_json_real(&json, "bias_slope", slope(result, bias_of));
+  sattn_json_open(&json, "rows", '[');
   for (int r = 0; r < result->rows; r++) {
     const sattn_field_approximation_row *const row = &result->row[r];
-    printf("%s\n  {\"window\": %lld, \"pair_probability\": %s, ", r > 0 ? "," : "", (long long)row->window,
-           sattn_field_json(row->pair_probability).text);
-    printf("\"variance\": %s, ", sattn_field_json(row->variance).text);
-    printf("\"variance_theory\": %s, ", sattn_field_json(row->variance_theory).text);
-    printf("\"bias_square\": %s, ", sattn_field_json(row->bias_square).text);
-    printf("\"bias_square_theory\": %s, ", sattn_field_json(row->bias_square_theory).text);
-    printf("\"swa_distance_square\": %s}", sattn_field_json(row->window_square).text);
+    sattn_json_open(&json, NULL, '{');
+    sattn_json_integer(&json, "window", row->window);
+    sattn_json_real(&json, "pair_probability", row->pair_probability);
+    sattn_json_real(&json, "variance", row->variance);
+    sattn_json_real(&json, "variance_theory", row->variance_theory);
+    sattn_json_real(&json, "bias_square", row->bias_square);
+    sattn_json_real(&json, "bias_square_theory", row->bias_square_theory);
+    sattn_json_real(&json, "swa_distance_square", row->window_square);
+    sattn_json_close(&json, '}');
   }
-  printf("]}\n");
+  sattn_json_close(&json, ']');
+  sattn_json_close(&json, '}');
 }
 
 static sattn_status draw(const sattn_field_settings *settings, const sattn_field_approximation_result *result, sattn_error *out_error) {

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../sattn/json.h"
 #include "growth.h"
 #include "measures.h"
 #include "plot.h"
@@ -55,38 +56,57 @@ static void print_table(const sattn_field_settings *settings, const sattn_field_
          result->least_depth, result->degree);
 }
 
-static void print_depth_json(const char *name, const sattn_field_moments *depth) {
+static void print_depth_json(sattn_json *json, const char *name, const sattn_field_moments *depth) {
   const bool any = depth->count > 0;
-  printf("\"%s\": {\"seeds_reached\": %u, \"mean\": %s, \"min\": %s, \"max\": %s}", name, (unsigned)depth->count,
-         sattn_field_json(any ? depth->mean : NAN).text, sattn_field_json(any ? depth->min : NAN).text,
-         sattn_field_json(any ? depth->max : NAN).text);
+  sattn_json_open(json, name, '{');
+  sattn_json_unsigned(json, "seeds_reached", depth->count);
+  sattn_json_real(json, "mean", any ? depth->mean : NAN);
+  sattn_json_real(json, "min", any ? depth->min : NAN);
+  sattn_json_real(json, "max", any ? depth->max : NAN);
+  sattn_json_close(json, '}');
+}
+
+static void print_row_json(sattn_json *json, uint32_t number, const sattn_field_growth_layer *layer) {
+  sattn_json_open(json, NULL, '{');
+  sattn_json_unsigned(json, "layer", number);
+  sattn_json_unsigned(json, "min", layer->min);
+  sattn_json_real(json, "mean", layer->mean.mean);
+  sattn_json_real(json, "mean_deviation", sattn_field_deviation(&layer->mean));
+  sattn_json_unsigned(json, "max", layer->max);
+  sattn_json_real(json, "expected", layer->expected);
+  sattn_json_real(json, "bound", layer->bound);
+  sattn_json_real(json, "seen", layer->coverage.mean);
+  sattn_json_real(json, "worst_seen", layer->worst);
+  sattn_json_real(json, "complete", layer->complete.mean);
+  sattn_json_close(json, '}');
 }
 
 static void print_json(const sattn_field_settings *settings, const sattn_field_growth_result *result) {
   const sattn_field_pattern *const pattern = &result->pattern;
-  printf("{\"measure\": \"growth\", \"mode\": \"%s\", \"n\": %u, \"causal\": %s, \"wrap\": %s, ", sattn_mode_name(settings->mode),
-         pattern->n, pattern->causal ? "true" : "false", pattern->wrap ? "true" : "false");
-  printf("\"window_swa\": %s, ",
-         sattn_field_json(pattern->swa.used && settings->mode != SATTN_FULL ? (double)settings->window_swa : NAN).text);
-  printf("\"window_sa\": %s, ", sattn_field_json(pattern->sa.used ? (double)settings->window_sa : NAN).text);
-  printf("\"layers\": %u, \"first_seed\": %llu, \"seeds\": %u, \"method\": \"%s\", \"tokens\": %u, ", result->layers,
-         (unsigned long long)settings->seed, result->seeds, methods[result->method], result->tokens);
-  printf("\"max_keys\": %u, \"least_depth\": %u, \"window_depth\": %llu, ", result->degree, result->least_depth,
-         (unsigned long long)result->window_depth);
-  print_depth_json("depth", &result->depth);
-  printf(", ");
-  print_depth_json("depth_99", &result->depth_99);
-  printf(", \"rows\": [");
-  for (uint32_t l = 0; l < result->layers; l++) {
-    const sattn_field_growth_layer *const layer = &result->layer[l];
-    printf("%s\n  {\"layer\": %u, \"min\": %u, \"mean\": %s, ", l > 0 ? "," : "", l + 1, layer->min,
-           sattn_field_json(layer->mean.mean).text);
-    printf("\"mean_deviation\": %s, \"max\": %u, ", sattn_field_json(sattn_field_deviation(&layer->mean)).text, layer->max);
-    printf("\"expected\": %s, \"bound\": %s, ", sattn_field_json(layer->expected).text, sattn_field_json(layer->bound).text);
-    printf("\"seen\": %s, \"worst_seen\": %s, ", sattn_field_json(layer->coverage.mean).text, sattn_field_json(layer->worst).text);
-    printf("\"complete\": %s}", sattn_field_json(layer->complete.mean).text);
-  }
-  printf("]}\n");
+  sattn_json json;
+  sattn_json_begin(&json, stdout);
+  sattn_json_open(&json, NULL, '{');
+  sattn_json_text(&json, "measure", "growth");
+  sattn_json_text(&json, "mode", sattn_mode_name(settings->mode));
+  sattn_json_unsigned(&json, "n", pattern->n);
+  sattn_json_bool(&json, "causal", pattern->causal);
+  sattn_json_bool(&json, "wrap", pattern->wrap);
+  sattn_json_real(&json, "window_swa", pattern->swa.used && settings->mode != SATTN_FULL ? (double)settings->window_swa : NAN);
+  sattn_json_real(&json, "window_sa", pattern->sa.used ? (double)settings->window_sa : NAN);
+  sattn_json_unsigned(&json, "layers", result->layers);
+  sattn_json_unsigned(&json, "first_seed", settings->seed);
+  sattn_json_unsigned(&json, "seeds", result->seeds);
+  sattn_json_text(&json, "method", methods[result->method]);
+  sattn_json_unsigned(&json, "tokens", result->tokens);
+  sattn_json_unsigned(&json, "max_keys", result->degree);
+  sattn_json_unsigned(&json, "least_depth", result->least_depth);
+  sattn_json_unsigned(&json, "window_depth", result->window_depth);
+  print_depth_json(&json, "depth", &result->depth);
+  print_depth_json(&json, "depth_99", &result->depth_99);
+  sattn_json_open(&json, "rows", '[');
+  for (uint32_t l = 0; l < result->layers; l++) print_row_json(&json, l + 1, &result->layer[l]);
+  sattn_json_close(&json, ']');
+  sattn_json_close(&json, '}');
 }
 
 /* A vertical line where a depth of the theory falls inside the plot. */

@@ -1,7 +1,6 @@
 #include "moments.h"
 
 #include <math.h>
-#include <stdio.h>
 
 void sattn_field_moments_add(sattn_field_moments *moments, double value) {
   if (moments->count == 0 || value < moments->min) {
@@ -18,14 +17,4 @@ void sattn_field_moments_add(sattn_field_moments *moments, double value) {
 
 double sattn_field_deviation(const sattn_field_moments *moments) {
   return moments->count < 2 ? 0.0 : sqrt(moments->squares / (double)(moments->count - 1));
-}
-
-sattn_field_number sattn_field_json(double value) {
-  sattn_field_number number;
-  if (isfinite(value)) {
-    snprintf(number.text, sizeof number.text, "%.10g", value);
-  } else {
-    snprintf(number.text, sizeof number.text, "null");
-  }
-  return number;
 }

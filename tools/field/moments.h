@@ -1,4 +1,4 @@
-/* Mean and spread of numbers as they come (Welford), and numbers in JSON. */
+/* Mean and spread of numbers as they come (Welford). */
 #ifndef SATTN_TOOLS_FIELD_MOMENTS_H
 #define SATTN_TOOLS_FIELD_MOMENTS_H
 
@@ -13,12 +13,5 @@ void sattn_field_moments_add(sattn_field_moments *moments, double value);
 
 /* Standard deviation of the numbers; 0 below two of them. */
 double sattn_field_deviation(const sattn_field_moments *moments);
-
-typedef struct {
-  char text[32];
-} sattn_field_number;
-
-/* The number as JSON has it: `null` where it is not finite. Valid as long as the value it returns. */
-sattn_field_number sattn_field_json(double value);
 
 #endif

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../sattn/json.h"
 #include "measures.h"
-#include "moments.h"
 #include "pairs.h"
 #include "plot.h"
 
@@ -32,24 +32,34 @@ static void print_table(const sattn_field_settings *settings, const sattn_field_
   printf("causal sliding window of the same width: %llu\n", (unsigned long long)result->causal_swa_total);
 }
 
-static void print_account_json(const char *name, const sattn_field_pair_account *account) {
-  printf("\"%s\": {\"probability\": %s, ", name, sattn_field_json(account->probability).text);
-  printf("\"frequency\": %s, ", sattn_field_json(account->frequency).text);
-  printf("\"sampling_error\": %s, ", sattn_field_json(account->sampling_error).text);
-  printf("\"chi_square\": %s, ", sattn_field_json(account->chi_square).text);
-  printf("\"largest_z\": %s, ", sattn_field_json(account->largest_z).text);
-  printf("\"orders_counted\": %u, \"total_min\": %llu, \"total_max\": %llu}", account->orders_counted,
-         (unsigned long long)account->total_min, (unsigned long long)account->total_max);
+static void print_account_json(sattn_json *json, const char *name, const sattn_field_pair_account *account) {
+  sattn_json_open(json, name, '{');
+  sattn_json_real(json, "probability", account->probability);
+  sattn_json_real(json, "frequency", account->frequency);
+  sattn_json_real(json, "sampling_error", account->sampling_error);
+  sattn_json_real(json, "chi_square", account->chi_square);
+  sattn_json_real(json, "largest_z", account->largest_z);
+  sattn_json_unsigned(json, "orders_counted", account->orders_counted);
+  sattn_json_unsigned(json, "total_min", account->total_min);
+  sattn_json_unsigned(json, "total_max", account->total_max);
+  sattn_json_close(json, '}');
 }
 
 static void print_json(const sattn_field_settings *settings, const sattn_field_pairs_result *result) {
-  printf("{\"measure\": \"pairs\", \"n\": %u, \"window\": %lld, \"wrap\": %s, \"pairs\": %u, \"first_seed\": %llu, \"seeds\": %u,\n ",
-         settings->n, (long long)settings->window_sa, settings->wrap ? "true" : "false", result->pairs, (unsigned long long)settings->seed,
-         settings->seeds);
-  print_account_json("two_way", &result->two_way);
-  printf(",\n ");
-  print_account_json("causal", &result->causal);
-  printf(",\n \"causal_swa_total\": %llu}\n", (unsigned long long)result->causal_swa_total);
+  sattn_json json;
+  sattn_json_begin(&json, stdout);
+  sattn_json_open(&json, NULL, '{');
+  sattn_json_text(&json, "measure", "pairs");
+  sattn_json_unsigned(&json, "n", settings->n);
+  sattn_json_integer(&json, "window", settings->window_sa);
+  sattn_json_bool(&json, "wrap", settings->wrap);
+  sattn_json_unsigned(&json, "pairs", result->pairs);
+  sattn_json_unsigned(&json, "first_seed", settings->seed);
+  sattn_json_unsigned(&json, "seeds", settings->seeds);
+  print_account_json(&json, "two_way", &result->two_way);
+  print_account_json(&json, "causal", &result->causal);
+  sattn_json_unsigned(&json, "causal_swa_total", result->causal_swa_total);
+  sattn_json_close(&json, '}');
 }
 
 static sattn_status draw(const sattn_field_settings *settings, const sattn_field_pairs_result *result, sattn_error *out_error) {

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../sattn/json.h"
 #include "bounds.h"
 #include "measures.h"
-#include "moments.h"
 #include "plot.h"
 #include "small_world.h"
 
@@ -102,20 +102,34 @@ static void print_table(const sattn_field_settings *settings, const graph_row *r
 }
 
 static void print_json(const sattn_field_settings *settings, const graph_row *row) {
-  printf("{\"measure\": \"small-world\", \"n\": %u, \"degree\": %u, \"seed\": %llu, \"sources\": %u, ", settings->n, settings->degree,
-         (unsigned long long)settings->seed, settings->sources);
-  printf("\"fruit_fly\": {\"path\": %g, \"sigma\": %g}, \"rows\": [", fly_path, fly_sigma);
+  sattn_json json;
+  sattn_json_begin(&json, stdout);
+  sattn_json_open(&json, NULL, '{');
+  sattn_json_text(&json, "measure", "small-world");
+  sattn_json_unsigned(&json, "n", settings->n);
+  sattn_json_unsigned(&json, "degree", settings->degree);
+  sattn_json_unsigned(&json, "seed", settings->seed);
+  sattn_json_unsigned(&json, "sources", settings->sources);
+  sattn_json_open(&json, "fruit_fly", '{');
+  sattn_json_real(&json, "path", fly_path);
+  sattn_json_real(&json, "sigma", fly_sigma);
+  sattn_json_close(&json, '}');
+  sattn_json_open(&json, "rows", '[');
   for (int g = 0; g < GRAPHS; g++) {
-    printf("%s\n  {\"graph\": \"%s\", \"degree\": %s, ", g > 0 ? "," : "", row[g].name, sattn_field_json(row[g].facts.degree).text);
-    printf("\"clustering\": %s, ", sattn_field_json(row[g].facts.clustering).text);
-    printf("\"clustering_theory\": %s, ", sattn_field_json(row[g].clustering_theory).text);
-    printf("\"path\": %s, ", sattn_field_json(row[g].facts.path).text);
-    printf("\"path_theory\": %s, ", sattn_field_json(row[g].path_theory).text);
-    printf("\"farthest\": %s, ", sattn_field_json(row[g].facts.eccentricity).text);
-    printf("\"reached\": %s, ", sattn_field_json(row[g].facts.reached).text);
-    printf("\"sigma\": %s}", sattn_field_json(row[g].sigma).text);
+    sattn_json_open(&json, NULL, '{');
+    sattn_json_text(&json, "graph", row[g].name);
+    sattn_json_real(&json, "degree", row[g].facts.degree);
+    sattn_json_real(&json, "clustering", row[g].facts.clustering);
+    sattn_json_real(&json, "clustering_theory", row[g].clustering_theory);
+    sattn_json_real(&json, "path", row[g].facts.path);
+    sattn_json_real(&json, "path_theory", row[g].path_theory);
+    sattn_json_real(&json, "farthest", row[g].facts.eccentricity);
+    sattn_json_real(&json, "reached", row[g].facts.reached);
+    sattn_json_real(&json, "sigma", row[g].sigma);
+    sattn_json_close(&json, '}');
   }
-  printf("]}\n");
+  sattn_json_close(&json, ']');
+  sattn_json_close(&json, '}');
 }
 
 static sattn_status draw(const sattn_field_settings *settings, const graph_row *row, sattn_error *out_error) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../sattn/json.h"
 #include "bounds.h"
 #include "measures.h"
 #include "moments.h"
@@ -68,22 +69,33 @@ static void print_table(const sattn_field_settings *settings, const spectrum_res
 }
 
 static void print_json(const sattn_field_settings *settings, const spectrum_result *result) {
-  printf("{\"measure\": \"spectrum\", \"n\": %u, \"window\": %u, \"first_seed\": %llu, \"seeds\": %u, ", result->n, result->width,
-         (unsigned long long)settings->seed, result->seeds);
-  printf("\"one_layer_sigma\": %s, ", sattn_field_json(result->eigenvalue).text);
-  printf("\"typical_per_layer\": %s, \"rows\": [", sattn_field_json(sqrt(result->typical_square)).text);
+  sattn_json json;
+  sattn_json_begin(&json, stdout);
+  sattn_json_open(&json, NULL, '{');
+  sattn_json_text(&json, "measure", "spectrum");
+  sattn_json_unsigned(&json, "n", result->n);
+  sattn_json_unsigned(&json, "window", result->width);
+  sattn_json_unsigned(&json, "first_seed", settings->seed);
+  sattn_json_unsigned(&json, "seeds", result->seeds);
+  sattn_json_real(&json, "one_layer_sigma", result->eigenvalue);
+  sattn_json_real(&json, "typical_per_layer", sqrt(result->typical_square));
+  sattn_json_open(&json, "rows", '[');
   for (uint32_t l = 0; l < result->layers; l++) {
-    printf("%s\n  {\"layers\": %u", l > 0 ? "," : "", l + 1);
+    sattn_json_open(&json, NULL, '{');
+    sattn_json_unsigned(&json, "layers", l + 1);
     for (int kind = 0; kind < SATTN_FIELD_STACKS; kind++) {
       const stack_account *const account = &result->row[l * SATTN_FIELD_STACKS + kind];
-      printf(", \"%s\": {\"sigma\": %s, ", names[kind], sattn_field_json(account->sigma.mean).text);
-      printf("\"sigma_deviation\": %s, ", sattn_field_json(sattn_field_deviation(&account->sigma)).text);
-      printf("\"gap\": %s, ", sattn_field_json(1 - account->sigma.mean).text);
-      printf("\"typical\": %s}", sattn_field_json(account->typical.mean).text);
+      sattn_json_open(&json, names[kind], '{');
+      sattn_json_real(&json, "sigma", account->sigma.mean);
+      sattn_json_real(&json, "sigma_deviation", sattn_field_deviation(&account->sigma));
+      sattn_json_real(&json, "gap", 1 - account->sigma.mean);
+      sattn_json_real(&json, "typical", account->typical.mean);
+      sattn_json_close(&json, '}');
     }
-    printf("}");
+    sattn_json_close(&json, '}');
   }
-  printf("]}\n");
+  sattn_json_close(&json, ']');
+  sattn_json_close(&json, '}');
 }
 
 static sattn_status draw(const sattn_field_settings *settings, const spectrum_result *result, sattn_error *out_error) {
