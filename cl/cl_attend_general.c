@@ -86,7 +86,7 @@ static void destroy(sattn_context *context, void *opaque) {
 }
 
 static sattn_status prepare_attend(const sattn_plan *plan, general_state *state, sattn_error *error) {
-  static const char *const sources[] = {"kernel_params.h", "elements.cl", "attend_general.cl", NULL};
+  static const char *const sources[] = {"kernel_params.h", "elements.cl", "visible.cl", "attend_general.cl", NULL};
   sattn_context *context = plan->context;
   sattn_cl_program *program = NULL;
   char options[64];

@@ -9,6 +9,7 @@ static const sattn_implementation *const implementations[] = {
     &sattn_cl_attend_cpu.common,
     &sattn_cl_attend_gpu.common,
     &sattn_cl_attend_general.common,
+    &sattn_cl_attend_general_grad.common,
 };
 
 /* plan->impl. The lock is held while arguments are set and kernels enqueued, never while anything is waited for: two threads that bind one

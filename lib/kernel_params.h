@@ -77,6 +77,15 @@ typedef struct sattn_gpu_pass {
   sattn_i32 flags, unused;
 } sattn_gpu_pass;
 
+/* Backward of the general kernels. `forward` describes the call that is differentiated; its lse_sa is the LSE of branch 0 in every mode. */
+typedef struct sattn_general_grad_params {
+  sattn_general_params forward;
+  sattn_kernel_tensor grad_out, grad_query, grad_key, grad_value, grad_gate_sa, grad_gate_swa;
+  sattn_i64 grad_lse_sa, grad_lse_swa; /* of branch 0 and branch 1 */
+  sattn_i64 grad_sink_logits;
+  sattn_i64 deltas; /* [branches, B, H, n_q] */
+} sattn_general_grad_params;
+
 /* gather_rows (inverse 0), scatter_rows (inverse 1). */
 typedef struct sattn_rows_params {
   sattn_kernel_tensor source, target;

@@ -12,31 +12,8 @@
  * rescaled, and blocks are added with Kahan's compensation; the error does not grow with the number of keys.
  * A key row that the query does not see is never read, so a NaN there cannot reach the result.
  */
-#define KEYS_AT_ONCE        32
-#define MAX_SLACK           8.0f
-#define WIDE                (HEAD_DIM / 8)     /* whole groups of eight elements */
-#define NARROW_FROM         (HEAD_DIM / 8 * 8) /* the elements behind them */
-#define NO_BLOCK            0xffffffffu
-
-#define MODE_FULL           1
-#define MODE_SLIDING_WINDOW 2
-#define MODE_STOCHASTIC     3
-#define MODE_UNION          4
-#define MODE_GATED          5
-#define MODE_MOBA           6
-
-/* The visible keys of one row as candidates 0..total-1: tokens [0, sinks), tokens [first, first + band), then `others` entries of a list:
- * slots from slot_first on, or the tokens of selected blocks. The last kind needs a test each. */
-typedef struct candidates {
-  int sinks;
-  int first;
-  int band;
-  int last; /* the last token that causality and length allow */
-  long others;
-  int slot_first, slot_count;
-  __global const uint *order;
-  __global const uint *selected;
-} candidates;
+#define KEYS_AT_ONCE 32
+#define MAX_SLACK    8.0f
 
 /* Totals of one row. */
 typedef struct row_totals {
@@ -45,76 +22,7 @@ typedef struct row_totals {
   float max;
 } row_totals;
 
-/* ---- which keys ---- */
-
-static inline void add_positions(candidates *keys, long first, long last) {
-  first = max(first, (long)keys->sinks);
-  last = min(last, (long)keys->last);
-  keys->first = (int)first;
-  keys->band = last >= first ? (int)(last - first + 1) : 0;
-}
-
-static inline void add_slots(candidates *keys, const sattn_general_params *params, int slot) {
-  long width = (long)params->left_sa + params->right_sa + 1;
-  if (params->wrap && width >= keys->slot_count) {
-    keys->slot_first = 0;
-    keys->others = keys->slot_count;
-  } else if (params->wrap) {
-    long first = (long)slot - params->left_sa;
-    keys->slot_first = (int)(first < 0 ? first + keys->slot_count : first);
-    keys->others = width;
-  } else {
-    long first = max((long)slot - params->left_sa, 0L);
-    long last = min((long)slot + params->right_sa, (long)keys->slot_count - 1);
-    keys->slot_first = (int)first;
-    keys->others = last - first + 1;
-  }
-}
-
-static inline void add_blocks(candidates *keys, const sattn_general_params *params, __global const uint *selected) {
-  long count = 0;
-  while (count < params->selected_stride && selected[count] != NO_BLOCK) ++count;
-  keys->selected = selected;
-  keys->others = count * params->block;
-}
-
-/* Token of candidate c, or -1 if the query does not see it after all or an earlier kind held it already. */
-static inline int candidate_token(const candidates *keys, const sattn_general_params *params, long c) {
-  if (c < keys->sinks) return (int)c;
-  c -= keys->sinks;
-  if (c < keys->band) return keys->first + (int)c;
-  c -= keys->band;
-  long token;
-  if (keys->selected) {
-    token = (long)keys->selected[c / params->block] * params->block + c % params->block;
-  } else {
-    long slot = keys->slot_first + c;
-    if (slot >= keys->slot_count) slot -= keys->slot_count;
-    token = keys->order[slot];
-  }
-  bool held = token < keys->sinks || (token >= keys->first && token < (long)keys->first + keys->band);
-  return token > keys->last || held ? -1 : (int)token;
-}
-
 /* ---- one block of keys ---- */
-
-static inline float score(const float *query, __global const element *key, long at, const sattn_general_params *params) {
-  float8 lanes = (float8)(0.0f);
-  for (int c = 0; c < WIDE; ++c) lanes += vload8(c, query) * load_eight(key, at + 8 * c);
-  float sum = sum_of_eight(lanes);
-  for (int c = NARROW_FROM; c < HEAD_DIM; ++c) sum += query[c] * load_element(key, at + c);
-  sum *= params->scale;
-  return params->softcap > 0.0f ? params->softcap * tanh(sum / params->softcap) : sum;
-}
-
-/* The error is only kept while it is finite: an infinite total has none, and infinity minus infinity would turn it into NaN. */
-static inline void add_compensated(float value, float *total, float *error) {
-  float corrected = value - *error;
-  float next = *total + corrected;
-  float lost = (next - *total) - corrected;
-  *error = isfinite(lost) ? lost : 0.0f;
-  *total = next;
-}
 
 /* Raises the reference maximum when a block needs it. */
 static inline void raise_max(row_totals *row, float block_max) {
@@ -170,7 +78,7 @@ static inline float attend_row(row_totals *row, const float *query, const candid
   row->max = -INFINITY;
   int tokens[KEYS_AT_ONCE];
   int count = 0;
-  long total = (long)keys->sinks + keys->band + keys->others;
+  long total = candidate_count(keys);
   for (long c = 0; c < total; ++c) {
     int token = candidate_token(keys, params, c);
     if (token >= 0) tokens[count++] = token;
@@ -212,47 +120,8 @@ static inline long row_index(const sattn_general_params *params, const query_pla
   return (place->b * params->heads + place->h) * params->queries + place->i;
 }
 
-static inline long row_offset(const sattn_kernel_tensor *tensor, long b, long token, long head) {
-  return tensor->offset + b * tensor->stride_batch + token * tensor->stride_token + head * tensor->stride_head;
-}
-
-static inline float sigmoid(float logit) {
-  return 1.0f / (1.0f + exp(-logit));
-}
-
-/* Gate logits are fp32 or of the call's dtype; which one is a parameter. */
-static inline float gate_logit(__global const void *gate, int dtype, long at) {
-  return dtype == 1 ? ((__global const float *)gate)[at] : load_element((__global const element *)gate, at);
-}
-
 static inline void store_row(const float *row, __global element *array, long at) {
   for (int c = 0; c < HEAD_DIM; ++c) store_element(row[c], array, at + c);
-}
-
-/* The candidates of one branch: 0 all bands that the mode has under one softmax; in GATED 0 is the SA branch and 1 the SWA branch. */
-static inline void list_keys(const sattn_general_params *params, const call_arrays *arrays, const query_place *place, int branch,
-                             candidates *keys) {
-  int mode = params->mode;
-  long p = place->position, g = place->h / params->group;
-  keys->last = params->causal ? place->position : place->length - 1;
-  keys->sinks = min(params->sink_tokens, keys->last + 1);
-  keys->first = keys->band = 0;
-  keys->others = 0;
-  keys->slot_first = keys->slot_count = 0;
-  keys->order = keys->selected = 0;
-  if (mode == MODE_FULL) add_positions(keys, 0, keys->last);
-  if (mode == MODE_SLIDING_WINDOW || mode == MODE_UNION || (mode == MODE_GATED && branch == 1)) {
-    add_positions(keys, p - params->left_swa, p + params->right_swa);
-  }
-  if (mode == MODE_STOCHASTIC || mode == MODE_UNION || (mode == MODE_GATED && branch == 0)) {
-    keys->order = arrays->order + params->order.offset + place->b * params->order.stride_batch + g * params->order.stride_head;
-    keys->slot_count = params->order_length ? params->order_length : place->length;
-    long slots = params->slots.offset + place->b * params->slots.stride_batch + g * params->slots.stride_head;
-    add_slots(keys, params, (int)arrays->slots[slots + p]);
-  }
-  if (mode == MODE_MOBA) {
-    add_blocks(keys, params, arrays->selected + params->selected + row_index(params, place) * params->selected_stride);
-  }
 }
 
 /* A query beyond the length of its batch entry: O = 0, LSE = -infinity, with sink logits or without. */
@@ -296,7 +165,8 @@ static inline void attend_query(const sattn_general_params *params, const call_a
   row_totals row;
   for (int branch = 0; branch <= gated; ++branch) {
     candidates keys;
-    list_keys(params, arrays, place, branch, &keys);
+    list_keys(params, place->b, g, place->position, place->length, branch, arrays->order, arrays->slots,
+              arrays->selected + params->selected + row_index(params, place) * params->selected_stride, &keys);
     float row_lse = attend_row(&row, query, &keys, arrays->key + row_offset(&params->key, place->b, 0, g),
                                arrays->value + row_offset(&params->value, place->b, 0, g), place->sink_logit, params);
     __global float *lse = !gated ? arrays->lse : branch ? arrays->lse_swa : arrays->lse_sa;

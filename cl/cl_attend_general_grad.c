@@ -1,0 +1,273 @@
+/* Backward of the general path: dQ by query rows, then dK and dV by key rows (kernels/attend_general_grad.cl). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cl_attend.h"
+#include "cl_program.h"
+#include "cl_slots.h"
+#include "kernel_args.h"
+
+typedef struct grad_state {
+  sattn_cl_slots slots;
+  cl_kernel query, key_value, sinks;
+} grad_state;
+
+typedef struct grad_layout {
+  sattn_slots_layout slots;
+  uint64_t deltas;
+} grad_layout;
+
+/* Everything that the three kernels are bound to. */
+typedef struct grad_call {
+  sattn_general_grad_params params;
+  const sattn_backward_args *args;
+  const sattn_saved *saved;
+  const sattn_buffer *lse[2], *grad_lse[2];
+  const sattn_buffer *order;
+} grad_call;
+
+static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
+  (void)context;
+  (void)problem;
+  (void)maxima;
+  (void)reason;
+  return true;
+}
+
+static grad_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
+  grad_layout layout;
+  memset(&layout, 0, sizeof layout);
+  uint64_t branches = problem->mode == SATTN_GATED ? 2 : 1;
+  if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
+  layout.deltas = sattn_carve(end, branches * (uint64_t)(sizes->batch * problem->heads * sizes->queries) * sizeof(float));
+  return layout;
+}
+
+static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
+  (void)context;
+  uint64_t end = 0;
+  carve(problem, maxima, &end);
+  return end;
+}
+
+/* ---- arguments ---- */
+
+static void bind_common(sattn_cl_binder *binder, const grad_call *call) {
+  const sattn_buffer *buffers[] = {call->args->query.buffer,    call->args->key.buffer, call->args->value.buffer,
+                                   call->args->grad_out.buffer, call->lse[0],           call->lse[1]};
+  sattn_cl_bind_value(binder, &call->params, sizeof call->params);
+  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(binder, buffers[i]);
+}
+
+static void bind_relation(sattn_cl_binder *binder, const grad_call *call) {
+  const sattn_buffer *buffers[] = {call->order,
+                                   call->args->workspace, /* slots */
+                                   call->saved->selected.buffer,
+                                   call->args->gate_sa.buffer,
+                                   call->args->gate_swa.buffer,
+                                   call->args->lengths.buffer,
+                                   call->args->query_start.buffer};
+  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(binder, buffers[i]);
+}
+
+static sattn_status bind_query(const sattn_context *context, cl_kernel kernel, const grad_call *call, sattn_error *error) {
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  bind_common(&binder, call);
+  sattn_cl_bind_buffer(&binder, call->grad_lse[0]);
+  sattn_cl_bind_buffer(&binder, call->grad_lse[1]);
+  bind_relation(&binder, call);
+  sattn_cl_bind_buffer(&binder, call->saved->y_sa.buffer);
+  sattn_cl_bind_buffer(&binder, call->saved->y_swa.buffer);
+  sattn_cl_bind_buffer(&binder, call->args->grad_query.buffer);
+  sattn_cl_bind_buffer(&binder, call->args->grad_gate_sa.buffer);
+  sattn_cl_bind_buffer(&binder, call->args->grad_gate_swa.buffer);
+  sattn_cl_bind_buffer(&binder, call->args->workspace); /* deltas */
+  return sattn_cl_bind_status(&binder, error);
+}
+
+static sattn_status bind_key_value(const sattn_context *context, cl_kernel kernel, const grad_call *call, sattn_error *error) {
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  bind_common(&binder, call);
+  bind_relation(&binder, call);
+  sattn_cl_bind_buffer(&binder, call->args->workspace); /* deltas */
+  sattn_cl_bind_buffer(&binder, call->args->grad_key.buffer);
+  sattn_cl_bind_buffer(&binder, call->args->grad_value.buffer);
+  return sattn_cl_bind_status(&binder, error);
+}
+
+static sattn_status bind_sinks(const sattn_context *context, cl_kernel kernel, const grad_call *call, sattn_error *error) {
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  sattn_cl_bind_value(&binder, &call->params, sizeof call->params);
+  sattn_cl_bind_buffer(&binder, call->lse[0]);
+  sattn_cl_bind_buffer(&binder, call->lse[1]);
+  sattn_cl_bind_buffer(&binder, call->args->sink_logits.buffer);
+  sattn_cl_bind_buffer(&binder, call->args->workspace); /* deltas */
+  sattn_cl_bind_buffer(&binder, call->args->grad_sink_logits.buffer);
+  return sattn_cl_bind_status(&binder, error);
+}
+
+/* The call that is differentiated, as forward's own code describes it. */
+static void describe_forward(const sattn_problem *problem, const sattn_backward_args *args, sattn_general_params *params) {
+  sattn_saved saved = *args->saved;
+  sattn_forward_args forward;
+  sattn_forward_args_init(&forward);
+  forward.sizes = saved.sizes;
+  forward.query = args->query;
+  forward.key = args->key;
+  forward.value = args->value;
+  forward.gate_sa = args->gate_sa;
+  forward.gate_swa = args->gate_swa;
+  forward.lengths = args->lengths;
+  forward.query_start = args->query_start;
+  forward.sink_logits = args->sink_logits;
+  forward.lse_sa = problem->mode == SATTN_GATED ? saved.lse_sa : saved.lse;
+  forward.lse_swa = saved.lse_swa;
+  forward.saved = &saved;
+  sattn_general_describe(problem, &forward, params);
+  params->selected = saved.selected.offset;
+  params->selected_stride = problem->topk;
+}
+
+static void describe(const sattn_problem *problem, const sattn_backward_args *args, const grad_layout *layout, grad_call *call) {
+  memset(call, 0, sizeof *call);
+  bool gated = problem->mode == SATTN_GATED;
+  const sattn_array *grad_lse = gated ? &args->grad_lse_sa : &args->grad_lse;
+  call->args = args;
+  call->saved = args->saved;
+  call->lse[0] = gated ? args->saved->lse_sa.buffer : args->saved->lse.buffer;
+  call->lse[1] = gated ? args->saved->lse_swa.buffer : NULL;
+  call->grad_lse[0] = grad_lse->buffer;
+  call->grad_lse[1] = gated ? args->grad_lse_swa.buffer : NULL;
+  describe_forward(problem, args, &call->params.forward);
+  call->params.grad_out = sattn_kernel_place(&args->grad_out);
+  call->params.grad_query = sattn_kernel_place(&args->grad_query);
+  call->params.grad_key = sattn_kernel_place(&args->grad_key);
+  call->params.grad_value = sattn_kernel_place(&args->grad_value);
+  call->params.grad_gate_sa = sattn_kernel_place(&args->grad_gate_sa);
+  call->params.grad_gate_swa = sattn_kernel_place(&args->grad_gate_swa);
+  call->params.grad_lse_sa = grad_lse->offset;
+  call->params.grad_lse_swa = args->grad_lse_swa.offset;
+  call->params.grad_sink_logits = args->grad_sink_logits.offset;
+  call->params.deltas = (int64_t)(layout->deltas / sizeof(float));
+}
+
+/* ---- life ---- */
+
+static void destroy(sattn_context *context, void *opaque) {
+  grad_state *state = opaque;
+  sattn_cl_slots_destroy(context, &state->slots);
+  sattn_cl_kernel_release(context, &state->query);
+  sattn_cl_kernel_release(context, &state->key_value);
+  sattn_cl_kernel_release(context, &state->sinks);
+  free(state);
+}
+
+static sattn_status launch_empty(sattn_context *context, grad_state *state, sattn_error *error) {
+  static const sattn_backward_args no_args;
+  static const sattn_saved no_saved;
+  grad_call none;
+  memset(&none, 0, sizeof none);
+  none.args = &no_args;
+  none.saved = &no_saved;
+  const size_t local[3] = {sattn_cl_plain_group(context), 1, 1};
+  sattn_status status = bind_query(context, state->query, &none, error);
+  if (status == SATTN_OK) status = sattn_cl_launch_once(context, state->query, 3, local, error);
+  if (status == SATTN_OK) status = bind_key_value(context, state->key_value, &none, error);
+  if (status == SATTN_OK) status = sattn_cl_launch_once(context, state->key_value, 3, local, error);
+  if (status == SATTN_OK) status = bind_sinks(context, state->sinks, &none, error);
+  if (status == SATTN_OK) status = sattn_cl_launch_once(context, state->sinks, 1, local, error);
+  return status;
+}
+
+static sattn_status prepare_kernels(const sattn_plan *plan, grad_state *state, sattn_error *error) {
+  static const char *const sources[] = {"kernel_params.h", "elements.cl", "visible.cl", "attend_general_grad.cl", NULL};
+  sattn_context *context = plan->context;
+  sattn_cl_program *program = NULL;
+  char options[64];
+  snprintf(options, sizeof options, "-DHEAD_DIM=%d -DDTYPE=%d", (int)plan->problem.head_dim, (int)plan->problem.dtype);
+  sattn_status status = sattn_cl_program_get(context, sources, options, &program, error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "grad_query", &state->query, error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "grad_key_value", &state->key_value, error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "grad_sinks", &state->sinks, error);
+  if (status == SATTN_OK) status = launch_empty(context, state, error);
+  if (status == SATTN_OK) sattn_cl_program_launched(context, program);
+  return status;
+}
+
+static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
+  grad_state *state = calloc(1, sizeof *state);
+  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+  sattn_status status = prepare_kernels(plan, state, error);
+  if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cl_slots_prepare(plan->context, &state->slots, error);
+  if (status != SATTN_OK) {
+    destroy(plan->context, state);
+    return status;
+  }
+  *out_state = state;
+  return SATTN_OK;
+}
+
+/* ---- execution ---- */
+
+static sattn_status enqueue_query(const sattn_plan *plan, grad_state *state, const grad_call *call, sattn_cl_chain *chain,
+                                  sattn_error *error) {
+  const size_t local[3] = {sattn_cl_plain_group(plan->context), 1, 1};
+  const size_t global[3] = {sattn_cl_axis(call->saved->sizes.queries, local[0]), sattn_cl_axis(plan->problem.heads, 1),
+                            sattn_cl_axis(call->saved->sizes.batch, 1)};
+  sattn_status status = bind_query(plan->context, state->query, call, error);
+  return status == SATTN_OK ? sattn_cl_chain_launch(chain, state->query, 3, global, local, error) : status;
+}
+
+static sattn_status enqueue_key_value(const sattn_plan *plan, grad_state *state, const grad_call *call, sattn_cl_chain *chain,
+                                      sattn_error *error) {
+  const size_t local[3] = {sattn_cl_plain_group(plan->context), 1, 1};
+  const size_t global[3] = {sattn_cl_axis(call->saved->sizes.keys, local[0]), sattn_cl_axis(plan->problem.kv_heads, 1),
+                            sattn_cl_axis(call->saved->sizes.batch, 1)};
+  sattn_status status = bind_key_value(plan->context, state->key_value, call, error);
+  return status == SATTN_OK ? sattn_cl_chain_launch(chain, state->key_value, 3, global, local, error) : status;
+}
+
+static sattn_status enqueue_sinks(const sattn_plan *plan, grad_state *state, const grad_call *call, sattn_cl_chain *chain,
+                                  sattn_error *error) {
+  const size_t local = sattn_cl_plain_group(plan->context), global = sattn_cl_axis(plan->problem.heads, local);
+  sattn_status status = bind_sinks(plan->context, state->sinks, call, error);
+  return status == SATTN_OK ? sattn_cl_chain_launch(chain, state->sinks, 1, &global, &local, error) : status;
+}
+
+static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_backward_args *args, sattn_cl_chain *chain,
+                            sattn_error *error) {
+  grad_state *state = opaque;
+  const sattn_problem *problem = &plan->problem;
+  const sattn_sizes *sizes = &args->saved->sizes;
+  uint64_t end = (uint64_t)args->workspace_offset;
+  grad_layout layout = carve(problem, sizes, &end);
+  grad_call call;
+  describe(problem, args, &layout, &call);
+  sattn_status status = SATTN_OK;
+  /* Without queries there may be no permutation either; dK, dV and dsink are zeros then. */
+  if (problem->uses_sa && sizes->queries > 0) {
+    status = sattn_cl_slots_enqueue(&state->slots, plan, sizes, args->saved->permutation, &args->lengths, args->workspace, &layout.slots,
+                                    chain, &call.params.forward, &call.order, error);
+  }
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  if (status == SATTN_OK && sizes->queries > 0) status = enqueue_query(plan, state, &call, chain, error);
+  if (status == SATTN_OK) status = enqueue_key_value(plan, state, &call, chain, error);
+  if (status == SATTN_OK && problem->has_sink_logits) status = enqueue_sinks(plan, state, &call, chain, error);
+  return status;
+}
+
+const sattn_cl_attend sattn_cl_attend_general_grad = {
+    .common =
+        {
+            .name = "attend_general_grad",
+            .family = SATTN_KERNELS_GENERAL,
+            .path = SATTN_PATH_GENERAL,
+            .pass = SATTN_PASS_BACKWARD,
+            .supports = supports,
+            .workspace = workspace,
+        },
+    .prepare = prepare,
+    .destroy = destroy,
+    .enqueue_backward = enqueue,
+};
