@@ -60,7 +60,7 @@ static char *join_sources(const char *const *sources, size_t *out_bytes, const c
       *out_missing = *name;
       return NULL;
     }
-    bytes += file->length + strlen(*name) + 16;
+    bytes += sattn_embedded_length(file) + strlen(*name) + 16;
   }
   char *joined = malloc(bytes);
   if (!joined) return NULL;
@@ -68,8 +68,8 @@ static char *join_sources(const char *const *sources, size_t *out_bytes, const c
   for (const char *const *name = sources; *name; ++name) {
     const sattn_embedded_file *file = find_source(*name);
     at += (size_t)snprintf(joined + at, bytes - at, "#line 1 \"%s\"\n", *name);
-    memcpy(joined + at, file->bytes, file->length);
-    at += file->length;
+    memcpy(joined + at, file->bytes, sattn_embedded_length(file));
+    at += sattn_embedded_length(file);
     joined[at++] = '\n';
   }
   joined[at] = '\0';

@@ -1,33 +1,27 @@
-# sattn_embed(TARGET NAME FILE...): makes a C file that holds the files as bytes, as a table
+# sattn_embed(TARGET NAME FILE...): builds the files into TARGET as a table of bytes
 #
 #     const sattn_embedded_file NAME[] = {{"attend.cl", bytes, length}, ..., {0, 0, 0}};
 #
-# (lib/embedded.h), and adds it to TARGET. Plain CMake, so that nothing else is needed to build. Kernel files stay ordinary source files.
-if(CMAKE_SCRIPT_MODE_FILE)
-  set(text "#include \"embedded.h\"\n\nextern const sattn_embedded_file ${NAME}[];\n\n")
-  set(table "")
-  set(index 0)
-  string(REPLACE "|" ";" FILES "${FILES}")
-  foreach(file IN LISTS FILES)
-    file(READ "${file}" hex HEX)
-    string(LENGTH "${hex}" digits)
-    math(EXPR length "${digits} / 2")
-    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-    string(REGEX REPLACE "(0x[0-9a-f][0-9a-f],0x[0-9a-f][0-9a-f],0x[0-9a-f][0-9a-f],0x[0-9a-f][0-9a-f],0x[0-9a-f][0-9a-f],0x[0-9a-f][0-9a-f],0x[0-9a-f][0-9a-f],0x[0-9a-f][0-9a-f],)" "\\1\n" bytes "${bytes}")
-    get_filename_component(base "${file}" NAME)
-    string(APPEND text "static const unsigned char file_${index}[] = {\n${bytes}0};\n")
-    string(APPEND table "    {\"${base}\", file_${index}, ${length}},\n")
-    math(EXPR index "${index} + 1")
-  endforeach()
-  file(WRITE "${OUT}" "${text}\nconst sattn_embedded_file ${NAME}[] = {\n${table}    {0, 0, 0}};\n")
-  return()
-endif()
-
-set(SATTN_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
+# (lib/embedded.h). The assembler includes each file as it is (.incbin), because compilers need gigabytes for large array initialisers. Kernel
+# files stay ordinary source files, and nothing but CMake and the compiler is needed. ELF only, as the rest of the build.
 function(sattn_embed target name)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
-  string(REPLACE ";" "|" files "${ARGN}")
-  add_custom_command(OUTPUT ${out} COMMAND ${CMAKE_COMMAND} "-DNAME=${name}" "-DOUT=${out}" "-DFILES=${files}" -P ${SATTN_EMBED_SCRIPT}
-                     DEPENDS ${ARGN} ${SATTN_EMBED_SCRIPT} VERBATIM)
-  target_sources(${target} PRIVATE ${out})
+  set(text "#include \"embedded.h\"\n\nextern const sattn_embedded_file ${name}[];\n\n")
+  set(table "")
+  set(index 0)
+  foreach(file IN LISTS ARGN)
+    get_filename_component(base "${file}" NAME)
+    set(symbol ${name}_${index})
+    string(APPEND text
+           "extern const unsigned char ${symbol}[], ${symbol}_end[];\n"
+           "__asm__(\".pushsection .rodata\\n.balign 64\\n.hidden ${symbol}\\n.globl ${symbol}\\n${symbol}:\\n.incbin \\\"${file}\\\"\\n\"\n"
+           "        \".hidden ${symbol}_end\\n.globl ${symbol}_end\\n${symbol}_end:\\n.byte 0\\n.popsection\");\n")
+    string(APPEND table "    {\"${base}\", ${symbol}, ${symbol}_end},\n")
+    math(EXPR index "${index} + 1")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} CONTENT "${text}\nconst sattn_embedded_file ${name}[] = {\n${table}    {0, 0, 0}};\n" @ONLY)
+  set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS "${ARGN}")
+  # The files are listed as sources too (nothing compiles them), so that makefiles know how to make those that are generated.
+  set_source_files_properties(${ARGN} PROPERTIES HEADER_FILE_ONLY ON)
+  target_sources(${target} PRIVATE ${out} ${ARGN})
 endfunction()

@@ -50,7 +50,8 @@ static sattn_status load_program(sattn_context *context, const char *name, sattn
   }
   program->next = cuda->programs;
   cuda->programs = program;
-  sattn_trace(context->trace, SATTN_TRACE_BUILD, "%s: loaded device image %s (%zu bytes)", context->device.id, name, image->length);
+  sattn_trace(context->trace, SATTN_TRACE_BUILD, "%s: loaded device image %s (%zu bytes)", context->device.id, name,
+              sattn_embedded_length(image));
   *out_program = program;
   return SATTN_OK;
 }
