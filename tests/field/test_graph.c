@@ -99,6 +99,15 @@ static void rings(void **state) {
   }
 }
 
+/* Nodes with fewer than two neighbours count as unclustered; they are not left out of the mean. */
+static void a_triangle_and_loners(void **state) {
+  (void)state;
+  uint64_t edge[] = {UINT64_C(0) << 32 | 1, UINT64_C(0) << 32 | 2, UINT64_C(1) << 32 | 2, UINT64_C(3) << 32 | 4};
+  const sattn_field_edges edges = {6, 4, 4, edge};
+  assert_true(near(brute_force(&edges).clustering, 0.5));
+  hold_against_brute_force(&edges);
+}
+
 static void two_rings_and_random_graphs(void **state) {
   (void)state;
   const uint32_t n = 80;
@@ -128,6 +137,7 @@ static void two_rings_and_random_graphs(void **state) {
 int main(int argc, char **argv) {
   (void)argc;
   seed = field_test_seed(argv[0]);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rings), cmocka_unit_test(two_rings_and_random_graphs)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rings), cmocka_unit_test(a_triangle_and_loners),
+                                     cmocka_unit_test(two_rings_and_random_graphs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

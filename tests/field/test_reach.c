@@ -148,6 +148,24 @@ static void theorems_hold(void **state) {
   }
 }
 
+static void depth_of_a_window_is_the_first_complete_layer(void **state) {
+  (void)state;
+  for (uint32_t n = 2; n <= 40; n++) {
+    for (int64_t width = 1; width <= 2 * (int64_t)n; width++) {
+      for (int causal = 0; causal < 2; causal++) {
+        const sattn_field_pattern pattern = field_pattern(SATTN_SLIDING_WINDOW, n, width, causal, false);
+        const uint64_t depth = sattn_field_window_depth(&pattern);
+        const uint32_t last = n - 1;
+        for (uint64_t layers = 1; layers <= n; layers++) {
+          const int complete = sattn_field_reach_window(&pattern, layers, 0) == sattn_field_allowed(&pattern, 0) &&
+                               sattn_field_reach_window(&pattern, layers, last) == sattn_field_allowed(&pattern, last);
+          assert_int_equal(complete, depth != 0 && layers >= depth);
+        }
+      }
+    }
+  }
+}
+
 /* Neighbours i and i - 1 have nothing between them: in causal SA they must meet in a layer of their own. */
 static void causal_neighbours_must_meet(void **state) {
   (void)state;
@@ -210,6 +228,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(fields_only_grow),
                                      cmocka_unit_test(theorems_hold),
                                      cmocka_unit_test(causal_neighbours_must_meet),
+                                     cmocka_unit_test(depth_of_a_window_is_the_first_complete_layer),
                                      cmocka_unit_test(growth_sums_up_what_was_found),
                                      cmocka_unit_test(too_many_tokens_for_bitsets)};
   return cmocka_run_group_tests(tests, NULL, NULL);

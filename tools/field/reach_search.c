@@ -102,23 +102,12 @@ static void sweep_order(const ordered_band *band, search_state *state) {
   }
 }
 
-/* A band that wraps all the way round: every token stands in every band. */
-static void see_everything(const ordered_band *band, search_state *state) {
-  uint32_t latest = 0;
-  for (uint32_t m = 0; m < state->from.count; m++) {
-    latest = state->from.token[m] > latest ? state->from.token[m] : latest;
-  }
-  for (uint32_t token = 0; token < band->n && (!band->causal || token <= latest); token++) {
-    set_add(&state->to, token);
-  }
-}
-
 static void step_back(const ordered_band *band, search_state *state) {
   const uint64_t width = (uint64_t)band->left + band->right + 1;
-  if (state->from.count * width <= 2 * (uint64_t)band->n) {
+  /* A band that wraps all the way round is no sliding window. It needs none: one layer of it shows everything. */
+  const bool all_round = band->wrap && width >= band->n;
+  if (all_round || state->from.count * width <= 2 * (uint64_t)band->n) {
     walk_members(band, state);
-  } else if (band->wrap && width >= band->n) {
-    see_everything(band, state);
   } else {
     sweep_order(band, state);
   }
