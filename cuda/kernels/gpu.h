@@ -209,7 +209,8 @@ GPU_DEVICE T gpu_max(T a, T b) {
 }
 
 // Mutation tests build kernels with -DGPU_FAULT=name: code under
-// `if (gpu_fault("name"))` is then a mistake that the tests must notice.
+// `if (gpu_fault("name"))` is then a mistake that the tests must notice. On the host
+// one build with -DGPU_FAULT_RUNTIME serves all, the variable SATTN_GPU_FAULT names one.
 #ifdef GPU_FAULT
 #define GPU_FAULT_TEXT_(x) #x
 #define GPU_FAULT_TEXT(x)  GPU_FAULT_TEXT_(x)
@@ -220,6 +221,11 @@ GPU_DEVICE constexpr bool gpu_fault(const char *name) {
     ++injected;
   }
   return *name == *injected;
+}
+#elif defined(GPU_FAULT_RUNTIME)
+GPU_DEVICE bool gpu_fault(const char *name) {
+  static const char *const injected = getenv("SATTN_GPU_FAULT");
+  return injected && strcmp(injected, name) == 0;
 }
 #else
 GPU_DEVICE constexpr bool gpu_fault(const char *) {

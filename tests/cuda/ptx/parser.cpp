@@ -151,14 +151,22 @@ class Parser {
     statement_.clear();
   }
 
-  // Inlined code is put down to the line of the kernel's file that it ends up in: nvcc
-  // writes the call's own .loc before that of what was inlined there.
+  // Code inlined from gpu.h or from CUDA's headers is put down to the line that asked
+  // for it: nvcc writes the call's own .loc before that of what was inlined there.
+  bool is_vocabulary(int file) const {
+    const auto it = module_.files.find(file);
+    if (it == module_.files.end()) return true;
+    const std::string name = it->second;
+    return name.find("/include/") != std::string::npos || (name.size() >= 6 && name.compare(name.size() - 6, 6, "/gpu.h") == 0);
+  }
+
   void locate(const std::string &s) {
     int at[3] = {}, call[3] = {};
     sscanf(s.c_str(), ".loc %d %d %d", &at[0], &at[1], &at[2]);
     std::array<int, 3> root = {at[0], at[1], at[2]};
     const size_t inlined = s.find("inlined_at");
-    if (inlined != std::string::npos && sscanf(s.c_str() + inlined + 10, "%d %d %d", &call[0], &call[1], &call[2]) == 3) {
+    if (inlined != std::string::npos && is_vocabulary(at[0]) &&
+        sscanf(s.c_str() + inlined + 10, "%d %d %d", &call[0], &call[1], &call[2]) == 3) {
       const auto known = roots_.find({call[0], call[1], call[2]});
       root = known != roots_.end() ? known->second : std::array<int, 3>{call[0], call[1], call[2]};
     }
