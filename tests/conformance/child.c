@@ -69,3 +69,16 @@ void test_child_run(const char *name, const char *device, const char *const *env
   if (WIFEXITED(status)) out_result->status = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) out_result->signal = WTERMSIG(status);
 }
+
+pid_t test_child_start(const char *name, const char *device, const char *const *environment) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) become_child(name, device, environment, open("/dev/null", O_WRONLY));
+  return child;
+}
+
+int test_child_wait(pid_t child) {
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
+  return WEXITSTATUS(status);
+}

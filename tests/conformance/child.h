@@ -3,6 +3,8 @@
 #ifndef CONFORMANCE_CHILD_H
 #define CONFORMANCE_CHILD_H
 
+#include <sys/types.h>
+
 typedef struct test_child {
   const char *name; /* NULL ends a table */
   int (*run)(const char *device);
@@ -19,5 +21,9 @@ int test_child_main(int argc, char **argv, const test_child *children);
 
 /* environment: "NAME=VALUE" entries that are set for the child, NULL-terminated; may be NULL. */
 void test_child_run(const char *name, const char *device, const char *const *environment, test_child_result *out_result);
+
+/* The same in two halves, for several at once; output is dropped. The process, or -1; then its exit status, or -1. */
+pid_t test_child_start(const char *name, const char *device, const char *const *environment);
+int test_child_wait(pid_t child);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "memory.h"
@@ -14,6 +15,8 @@
 /* More than this many messages of one case help nobody. */
 #define MESSAGES 4
 #define SKIPPED  77
+/* Cases longer than this show their seconds. */
+#define SLOW 2.0
 
 static int parse_backend(const char *name, sattn_backend *out_backend) {
   for (int b = SATTN_BACKEND_REFERENCE; b <= SATTN_BACKEND_CUDA; ++b) {
@@ -25,11 +28,12 @@ static int parse_backend(const char *name, sattn_backend *out_backend) {
 }
 
 static int usage(const char *program) {
-  fprintf(stderr, "usage: %s --backend NAME [--device ID] [--case PATTERN] [--seed N] [FOLDER]\n", program);
+  fprintf(stderr, "usage: %s --backend NAME [--device ID] [--case PATTERN]... [--seed N] [FOLDER]\n", program);
   return 2;
 }
 
 int test_suite_parse(test_suite *suite, const test_exception *exceptions, int argc, char **argv) {
+  int patterns = 0;
   memset(suite, 0, sizeof *suite);
   suite->program = argv[0];
   suite->exceptions = exceptions;
@@ -47,7 +51,8 @@ int test_suite_parse(test_suite *suite, const test_exception *exceptions, int ar
     } else if (strcmp(argv[i - 1], "--device") == 0) {
       suite->device = value;
     } else if (strcmp(argv[i - 1], "--case") == 0) {
-      suite->pattern = value;
+      if (patterns == TEST_PATTERNS) return usage(argv[0]);
+      suite->patterns[patterns++] = value;
     } else if (strcmp(argv[i - 1], "--seed") == 0) {
       suite->seed = strtoull(value, NULL, 0);
     } else {
@@ -69,10 +74,25 @@ static const test_exception *find_exception(const test_suite *suite) {
   return NULL;
 }
 
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int is_wanted(const test_suite *suite, const char *name) {
+  for (int i = 0; i < TEST_PATTERNS && suite->patterns[i]; ++i) {
+    if (fnmatch(suite->patterns[i], name, 0) == 0) return 1;
+  }
+  return suite->patterns[0] == NULL;
+}
+
 int test_suite_begin(test_suite *suite, const char *name) {
-  if (suite->pattern && fnmatch(suite->pattern, name, 0) != 0) return 0;
+  if (!is_wanted(suite, name)) return 0;
   snprintf(suite->name, sizeof suite->name, "%s", name);
+  suite->exception = find_exception(suite);
   suite->failures = 0;
+  suite->started = now();
   return 1;
 }
 
@@ -84,7 +104,8 @@ static void print_rerun(const test_suite *suite) {
 }
 
 void test_suite_end(test_suite *suite) {
-  const test_exception *exception = find_exception(suite);
+  const test_exception *exception = suite->exception;
+  double seconds = now() - suite->started;
   test_memory_release();
   if (suite->failures && exception) {
     ++suite->excepted;
@@ -100,14 +121,14 @@ void test_suite_end(test_suite *suite) {
     print_rerun(suite);
   } else {
     ++suite->passed;
-    printf("ok               %s\n", suite->name);
+    printf(seconds < SLOW ? "ok               %s\n" : "ok               %s (%.1f s)\n", suite->name, seconds);
   }
   fflush(stdout);
 }
 
 void test_fail(test_suite *suite, const char *format, ...) {
   va_list arguments;
-  if (++suite->failures > MESSAGES) return;
+  if (++suite->failures > MESSAGES || suite->exception) return;
   printf("  %s: ", suite->name);
   va_start(arguments, format);
   vprintf(format, arguments);
