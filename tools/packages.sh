@@ -62,5 +62,7 @@ need_for_testing() {
   need libigraph-dev 'graph measures of sattn field' 'pkg-config --exists igraph'
   need gnuplot-nox 'plots of sattn field and sattn picture' 'command -v gnuplot'
   need libopenblas0-pthread 'matrix products of the gate projections on the host' 'ldconfig -p | grep -q "libcblas.so.3\|libopenblas.so.0" || /sbin/ldconfig -p | grep -q "libcblas.so.3\|libopenblas.so.0"'
+  need libclblast1 'matrix products of the gate projections through OpenCL' 'ldconfig -p | grep -q libclblast.so.1 || /sbin/ldconfig -p | grep -q libclblast.so.1'
+  need g++ 'the engines that check CUDA kernels without a GPU' 'command -v c++ || command -v g++'
   need oclgrind 'checks the OpenCL kernels for invalid accesses and data races' 'command -v oclgrind'
 }

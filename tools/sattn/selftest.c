@@ -173,6 +173,10 @@ static void run_problems(session *s, sattn_report *report) {
   printf("  (1 is the largest difference that the contract allows; each problem ran twice and must repeat to the bit)\n");
 }
 
+static bool has_answer(sattn_selftest_result result) {
+  return result == SATTN_SELFTEST_RIGHT || result == SATTN_SELFTEST_WRONG;
+}
+
 /* Which devices agree with which: when one of three is wrong, this shows who. */
 static void print_pairs(const session *s) {
   print_heading(s, "between devices");
@@ -182,7 +186,7 @@ static void print_pairs(const session *s) {
       double worst = 0;
       for (int p = 0; p < sattn_selftest_problem_count(); p++) {
         sattn_selftest_result a = s->devices[i].results[p], b = s->devices[j].results[p];
-        if (a == SATTN_SELFTEST_UNSUPPORTED || b == SATTN_SELFTEST_UNSUPPORTED) continue;
+        if (!has_answer(a) || !has_answer(b)) continue;
         worst = fmax(worst, sattn_selftest_compare(p, &s->devices[i].answers[p], &s->devices[j].answers[p]));
       }
       printf(" %15.3f", worst);
