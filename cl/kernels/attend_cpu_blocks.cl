@@ -204,7 +204,9 @@ static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layou
   const int low = sub_sat(t->low_slot, b->left), high = add_sat(t->high_slot, right);
   const int begin = find_block(block_last, blocks, low);
   int end = min(find_block(block_last, blocks, high) + 1, blocks);
-  while (end > begin && (block_first[end - 1] > high || (CAUSAL && SLOT_SORTED != 0 && block_first[end - 1] > t->high_position))) --end;
+  /* Where slots are positions, blocks beyond the last query hold nothing but future. */
+  const int last = CAUSAL && SLOT_SORTED ? min(high, t->high_position) : high;
+  while (end > begin && block_first[end - 1] > last) --end;
   const int own = find_block(block_last, blocks, t->low_slot), has_own = own >= begin && own < end;
   const int final = from->sinks ? -1 : has_own && own == end - 1 && end - begin > 1 ? end - 2 : end - 1;
   for (int step = has_own ? begin - 1 : begin; step < end; ++step) {
