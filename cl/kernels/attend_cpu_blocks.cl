@@ -87,9 +87,9 @@ static __attribute__((noinline)) void redo_row(tile_state *t, int r, const tile_
   const int token = token_of(r);
   float best = -INFINITY, sum = 0.0f;
 #if PASS == PASS_UNION
-  best = io->partial_lse[head_of(r) * io->lse_head + t->row[token]];
+  const float earlier = io->partial_lse[head_of(r) * io->lse_head + t->row[token]];
+  best = earlier;
 #endif
-  const float earlier = best;
   for (int phase = 0; phase < 2; ++phase) {
     if (phase == 1) {
       for (int x = 0; x < HEAD_DIM; ++x) out[x] = 0.0f;
@@ -102,12 +102,12 @@ static __attribute__((noinline)) void redo_row(tile_state *t, int r, const tile_
     for (int source = 0; source < 2; ++source) {
       global const int *position = from->list + (source ? at->sink_position : at->key_position);
       global const int *slot = from->list + (source ? at->sink_slot : at->key_slot);
-      global const int *other = from->list + (source ? at->sink_other : at->key_other);
       global const float *keys = source ? from->sink_key : from->key, *values = source ? from->sink_value : from->value;
       const int count = ((source ? from->sinks : from->exists) + 63) / 64 * 64;
       for (int j = 0; j < count; ++j) {
         if (position[j] > t->limit[token] || ((uint)slot[j] - t->low[token] <= b->span) == source) continue;
 #if OTHER
+        global const int *other = from->list + (source ? at->sink_other : at->key_other);
         if ((uint)other[j] - t->other_low[token] <= b->other_span) continue;
 #endif
         global const float *key = keys + j / 64 * (long)(64 * HEAD_DIM) + j % 64;

@@ -97,6 +97,10 @@ typedef struct block_keys {
 /* fp32 scores come out of the accumulators as they are: queries were scaled when they were read. Products of half types are exact in fp32,
  * and unscaled sums of them nearly so, which very large raw scores need; those are scaled afterwards. */
 #if SOFTCAP
+INLINE float16 capped(float16 s, const bands *b) {
+  return b->softcap * tanh(s * b->scale_after / b->softcap);
+}
+
 #define SCORES_START(start)     (float16)(0.0f)
 #define SCORES_END(s, start, b) (capped(s, b) + (start))
 #elif DTYPE == 1
@@ -106,10 +110,6 @@ typedef struct block_keys {
 #define SCORES_START(start)     (float16)(0.0f)
 #define SCORES_END(s, start, b) fma(s, (float16)((b)->scale_after), (float16)(start))
 #endif
-
-INLINE float16 capped(float16 s, const bands *b) {
-  return b->softcap * tanh(s * b->scale_after / b->softcap);
-}
 
 INLINE int16 visible(const row_group *rows, int r, const block_keys *keys, int column, int mask, const bands *b) {
   const int token = r / HEADS_PER_TILE;
