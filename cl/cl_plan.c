@@ -1,6 +1,7 @@
 #include "cl_plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cl_attend.h"
 
@@ -27,19 +28,24 @@ static sattn_kernel_family family_of(const sattn_context *context) {
   return device->local_memory_bytes >= 16384 && device->max_work_group >= 64 ? SATTN_KERNELS_GPU : SATTN_KERNELS_CPU;
 }
 
-static sattn_status choose(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
-                           sattn_choice *out_choice, sattn_plan_info *info, sattn_error *error) {
-  const sattn_dispatch dispatch = {context, family_of(context), implementations, sizeof implementations / sizeof implementations[0]};
-  return sattn_dispatch_choose(&dispatch, problem, maxima, passes, out_choice, info, error);
-}
-
 sattn_status sattn_cl_plan_query(sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
                                  sattn_plan_info *info, sattn_error *error) {
+  const sattn_dispatch dispatch = {context, family_of(context), implementations, sizeof implementations / sizeof implementations[0]};
   sattn_choice choice;
-  return choose(context, problem, maxima, passes, &choice, info, error);
+  return sattn_dispatch_choose(&dispatch, problem, maxima, passes, &choice, info, error);
 }
 
 /* ---- life ---- */
+
+/* What the query chose for a pass, by its name; NULL: not asked for. `common` is the first member, so its address is the whole
+ * implementation's. */
+static const sattn_cl_attend *chosen(const sattn_plan *plan, sattn_pass pass, const char *name) {
+  if (!(plan->passes & (uint32_t)pass)) return NULL;
+  for (size_t i = 0; i < sizeof implementations / sizeof implementations[0]; ++i) {
+    if (strcmp(implementations[i]->name, name) == 0) return (const sattn_cl_attend *)implementations[i];
+  }
+  return NULL;
+}
 
 sattn_status sattn_cl_plan_prepare(sattn_plan *plan, sattn_error *error) {
   sattn_context *context = plan->context;
@@ -49,12 +55,8 @@ sattn_status sattn_cl_plan_prepare(sattn_plan *plan, sattn_error *error) {
   if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
   pthread_mutex_init(&state->lock, NULL);
   plan->impl = state;
-  sattn_plan_info info = plan->info;
-  sattn_choice choice = {NULL, NULL};
-  status = choose(context, &plan->problem, &plan->maxima, plan->passes, &choice, &info, error);
-  /* `common` is the first member, so its address is the whole implementation's. */
-  const sattn_cl_attend *forward = (const sattn_cl_attend *)choice.forward;
-  const sattn_cl_attend *backward = (const sattn_cl_attend *)choice.backward;
+  const sattn_cl_attend *forward = chosen(plan, SATTN_PASS_FORWARD, plan->info.forward_kernel);
+  const sattn_cl_attend *backward = chosen(plan, SATTN_PASS_BACKWARD, plan->info.backward_kernel);
   if (status == SATTN_OK && forward) {
     status = forward->prepare(plan, &state->forward_state, error);
     if (status == SATTN_OK) state->forward = forward;
