@@ -3,6 +3,7 @@
 #include "cl_buffer.h"
 #include "cl_context.h"
 #include "cl_device.h"
+#include "cl_draw.h"
 #include "cl_event.h"
 #include "cl_gate.h"
 #include "cl_plan.h"
@@ -26,6 +27,7 @@ const sattn_backend_ops sattn_opencl_backend = {
     .plan_destroy = sattn_cl_plan_destroy,
     .forward = sattn_cl_forward,
     .backward = sattn_cl_backward,
+    .draw_orders = sattn_cl_draw_orders,
     .rows_prepare = sattn_cl_rows_prepare,
     .move_rows = sattn_cl_move_rows,
     .merge = sattn_cl_merge,

@@ -3,6 +3,7 @@
 #include "cuda_buffer.h"
 #include "cuda_context.h"
 #include "cuda_device.h"
+#include "cuda_draw.h"
 #include "cuda_event.h"
 #include "cuda_gate.h"
 #include "cuda_plan.h"
@@ -37,6 +38,7 @@ const sattn_backend_ops sattn_cuda_backend = {
     .plan_destroy = sattn_cuda_plan_destroy,
     .forward = sattn_cuda_forward,
     .backward = sattn_cuda_backward,
+    .draw_orders = sattn_cuda_draw_orders,
     .rows_prepare = sattn_cuda_rows_prepare,
     .move_rows = sattn_cuda_move_rows,
     .merge = sattn_cuda_merge,

@@ -52,6 +52,10 @@ typedef struct sattn_backend_ops {
   /* batch >= 1. queries may be 0 (dK, dV, dsink_logits are then zeros). */
   sattn_status (*backward)(const sattn_plan *plan, const sattn_backward_args *args, const sattn_submission *submission, sattn_error *error);
 
+  /* Optional (NULL: orders are drawn on the host). Draws all orders of the permutation into device_order and waits; bit-identical to
+   * sattn_permutation_draw. May allocate and build. */
+  sattn_status (*draw_orders)(sattn_permutation *permutation, const sattn_permutation_key *key, sattn_error *error);
+
   sattn_status (*rows_prepare)(sattn_context *context, sattn_error *error);
   /* inverse: 0 gather, 1 scatter. */
   sattn_status (*move_rows)(sattn_context *context, const sattn_rows_args *args, int inverse, const sattn_submission *submission,
@@ -77,7 +81,8 @@ extern const sattn_backend_ops sattn_cuda_backend;
 /* registry.c. NULL for an unknown value. */
 const sattn_backend_ops *sattn_registry_get(sattn_backend backend);
 
-/* plan.c: gives an entry of a backend that cannot do a pass or operation its one answer: SATTN_UNSUPPORTED, naming backend and operation. */
+/* plan.c: gives an entry of a backend that cannot do a pass or operation its one answer: SATTN_UNSUPPORTED, naming backend and operation.
+ */
 sattn_status sattn_unsupported(const sattn_context *context, const char *operation, sattn_error *error);
 
 #endif

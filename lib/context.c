@@ -58,6 +58,20 @@ static sattn_status resolve_kernels(sattn_kernel_family asked, sattn_kernel_fami
   return sattn_fail(error, SATTN_INVALID_ARGUMENT, "SATTN_KERNELS", "SATTN_KERNELS is \"%s\": it must be auto, cpu, gpu or general", word);
 }
 
+static sattn_status resolve_draw(sattn_draw_place *out_place, sattn_error *error) {
+  static const char *const words[] = {"auto", "host", "device"};
+  const char *word = environment("SATTN_DRAW");
+  *out_place = SATTN_DRAW_AUTO;
+  if (word == NULL || word[0] == '\0') return SATTN_OK;
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i) {
+    if (strcmp(word, words[i]) == 0) {
+      *out_place = (sattn_draw_place)i;
+      return SATTN_OK;
+    }
+  }
+  return sattn_fail(error, SATTN_INVALID_ARGUMENT, "SATTN_DRAW", "SATTN_DRAW is \"%s\": it must be auto, host or device", word);
+}
+
 static void free_context(sattn_context *context) {
   pthread_mutex_destroy(&context->lock);
   free(context->cache_directory);
@@ -77,6 +91,8 @@ sattn_status sattn_context_allocate(const struct sattn_backend_ops *ops, const s
   sattn_status status = options == NULL ? SATTN_OK : sattn_copy_struct("options", options, sizeof chosen, &chosen, error);
   sattn_kernel_family kernels = SATTN_KERNELS_AUTO;
   if (status == SATTN_OK) status = resolve_kernels(chosen.kernels, &kernels, error);
+  sattn_draw_place draw = SATTN_DRAW_AUTO;
+  if (status == SATTN_OK) status = resolve_draw(&draw, error);
   if (status != SATTN_OK) return status;
 
   sattn_context *context = calloc(1, sizeof *context);
@@ -88,6 +104,7 @@ sattn_status sattn_context_allocate(const struct sattn_backend_ops *ops, const s
   context->ops = ops;
   sattn_device_info_init(&context->device);
   context->kernels = kernels;
+  context->draw = draw;
   context->trace = sattn_trace_parse(environment("SATTN_TRACE"));
   context->next_id = 1;
   const char *base = NULL, *suffix = NULL;

@@ -86,6 +86,16 @@ typedef struct sattn_general_grad_params {
   sattn_i64 deltas; /* [branches, B, H, n_q] */
 } sattn_general_grad_params;
 
+/* Drawing permutations (draw). rows permutations of `length` tokens, sorted in rows of `padded` entries, a power of two. A bitonic sort
+ * compares entries `stride` apart within runs of `run` entries. */
+typedef struct sattn_draw_params {
+  sattn_i64 seed; /* bits of the unsigned seed, as are the three below */
+  sattn_i64 rows, first_row; /* rows of this launch; where they begin in `order` */
+  sattn_i64 padded, run, stride;
+  sattn_i32 length;
+  sattn_i32 layer, substream, step; /* row r draws with substream + r */
+} sattn_draw_params;
+
 /* gather_rows (inverse 0), scatter_rows (inverse 1). */
 typedef struct sattn_rows_params {
   sattn_kernel_tensor source, target;

@@ -16,12 +16,16 @@
 
 struct sattn_backend_ops;
 
+/* Values of the environment variable SATTN_DRAW: auto, host, device. For tests and tuning: all draw the same bits. */
+typedef enum sattn_draw_place { SATTN_DRAW_AUTO = 0, SATTN_DRAW_HOST = 1, SATTN_DRAW_DEVICE = 2 } sattn_draw_place;
+
 struct sattn_context {
   const struct sattn_backend_ops *ops;
   sattn_device_info device;
   sattn_kernel_family kernels; /* AUTO already replaced by SATTN_KERNELS if that is set */
   char *cache_directory;       /* NULL: no cache on disk */
   char *build_options;         /* never NULL */
+  sattn_draw_place draw;       /* where permutations are drawn: SATTN_DRAW, or by size and device */
   uint32_t trace;              /* sum of sattn_trace_level */
   pthread_mutex_t lock;        /* guards everything below and what a backend says in its own struct */
   uint64_t next_id;            /* for plans and permutations */

@@ -111,6 +111,27 @@ static sattn_status draw_orders(const sattn_permutation *permutation, const satt
   return status;
 }
 
+/* Tokens from which sorting on a device of its own memory beats the host's sort and the upload; below, launches cost more. */
+#define DEVICE_DRAW_TOKENS 65536
+
+static bool draws_on_device(const sattn_permutation *permutation) {
+  const sattn_context *context = permutation->context;
+  int64_t total = permutation->length * permutation->count;
+  if (context->ops->draw_orders == NULL || total == 0 || context->draw == SATTN_DRAW_HOST) return false;
+  return context->draw == SATTN_DRAW_DEVICE || (!context->device.shares_host_memory && total >= DEVICE_DRAW_TOKENS);
+}
+
+/* Draws, and leaves the orders on the host (`order`) and on the device, wherever they were made. */
+static sattn_status produce_orders(sattn_permutation *permutation, const sattn_permutation_key *key, uint32_t *order, uint64_t bytes,
+                                   sattn_error *error) {
+  if (draws_on_device(permutation)) {
+    sattn_status status = permutation->context->ops->draw_orders(permutation, key, error);
+    return status == SATTN_OK ? sattn_buffer_read(permutation->device_order, 0, order, bytes, error) : status;
+  }
+  sattn_status status = draw_orders(permutation, key, order, error);
+  return status == SATTN_OK ? sattn_buffer_write(permutation->device_order, 0, order, bytes, error) : status;
+}
+
 /* Bytes of all orders; refuses what no host can hold. */
 static sattn_status total_bytes(const sattn_permutation *permutation, uint64_t *out_bytes, sattn_error *error) {
   uint64_t bytes = sizeof(uint32_t);
@@ -130,13 +151,13 @@ static sattn_status fill(sattn_permutation *permutation, const sattn_permutation
   if (status != SATTN_OK) return status;
   permutation->order = malloc(bytes > 0 ? (size_t)bytes : 1);
   if (permutation->order == NULL) return out_of_memory(bytes, error);
-  if (options->order == NULL) {
-    status = draw_orders(permutation, &options->key, permutation->order, error);
-  } else if (bytes > 0) {
+  status = sattn_buffer_create(permutation->context, bytes, &permutation->device_order, error);
+  if (status == SATTN_OK && options->order == NULL) {
+    status = produce_orders(permutation, &options->key, permutation->order, bytes, error);
+  } else if (status == SATTN_OK && bytes > 0) {
     memcpy(permutation->order, options->order, (size_t)bytes);
+    status = sattn_buffer_write(permutation->device_order, 0, permutation->order, bytes, error);
   }
-  if (status == SATTN_OK) status = sattn_buffer_create(permutation->context, bytes, &permutation->device_order, error);
-  if (status == SATTN_OK) status = sattn_buffer_write(permutation->device_order, 0, permutation->order, bytes, error);
   if (status == SATTN_OK) permutation->hash = hash_of(permutation, permutation->order);
   return status;
 }
@@ -190,13 +211,10 @@ static sattn_status redraw(sattn_permutation *permutation, const sattn_permutati
   uint64_t bytes = sattn_buffer_size(permutation->device_order);
   uint32_t *order = malloc(bytes > 0 ? (size_t)bytes : 1);
   if (order == NULL) return out_of_memory(bytes, error);
-  sattn_status status = draw_orders(permutation, key, order, error);
-  if (status == SATTN_OK) {
-    status = sattn_buffer_write(permutation->device_order, 0, order, bytes, error);
-    /* Half of it may have arrived: put the old orders back, so that host and device agree. */
-    if (status != SATTN_OK) (void)sattn_buffer_write(permutation->device_order, 0, permutation->order, bytes, NULL);
-  }
+  sattn_status status = produce_orders(permutation, key, order, bytes, error);
   if (status != SATTN_OK) {
+    /* Half of it may have arrived: put the old orders back, so that host and device agree. */
+    (void)sattn_buffer_write(permutation->device_order, 0, permutation->order, bytes, NULL);
     free(order);
     return status;
   }
