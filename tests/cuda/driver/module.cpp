@@ -119,7 +119,8 @@ CUresult make_function(Module &m, const char *name, Function &f) {
   Kernel_facts facts;
   if (!kernel_facts(m.cubin, m.cubin_bytes, name, facts)) return misuse(not_found, "kernel %s is not in the machine code", name);
   f.registers = facts.registers;
-  f.static_shared = facts.static_shared;
+  // sm_90 counts the kilobyte that the system keeps for itself; the device's limit is already without it
+  f.static_shared = m.cubin_arch >= 90 ? std::max(0, facts.static_shared - 1024) : facts.static_shared;
   f.local_bytes = facts.local_bytes;
   const int expected = parameter_bytes(*f.kernel);
   if (facts.parameter_bytes >= 0 && facts.parameter_bytes != expected)

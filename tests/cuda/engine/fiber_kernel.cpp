@@ -143,8 +143,9 @@ void schedule_until_done() {
 }
 
 // A raw access that no wrapper saw, or a fiber that ran off its stack.
-sigjmp_buf raw_access;
 void *raw_address;
+#ifndef SATTN_SIM_ASAN
+sigjmp_buf raw_access;
 volatile sig_atomic_t in_kernel;
 struct sigaction old_segv, old_bus;
 
@@ -157,6 +158,7 @@ void on_signal(int number, siginfo_t *info, void *) {
   raw_address = info->si_addr;
   siglongjmp(raw_access, 1);
 }
+#endif
 
 void watch_signals(bool on) {
 #ifdef SATTN_SIM_ASAN

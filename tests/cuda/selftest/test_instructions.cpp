@@ -147,7 +147,9 @@ void single_precision() {
                            1 / std::sqrt(a), v / 3 + std::sqrt(a)};
     for (size_t k = 0; k < 8; ++k) {
       const double w = std::fabs(want[k]) > 3.4028235e38 ? std::copysign(INFINITY, want[k]) : want[k];
-      if (!near(out[8 * i + k], w, 4e-7)) {
+      // the last is a sum that may cancel
+      const double magnitude = k == 7 && std::isfinite(v) ? (std::fabs(v) / 3 + std::sqrt(a)) / std::fabs(w) : 1;
+      if (!near(out[8 * i + k], w, 4e-7 * std::max(1.0, magnitude))) {
         if (!wrong++) printf("  function %zu of %g: %g, expected %g\n", k, v, (double)out[8 * i + k], w);
       }
     }
