@@ -1,7 +1,7 @@
 // Attention on tensor cores: fp16 and bf16 with fp32 accumulation, mma.sync m16n8k16. One thread block per (tile of query rows, key/value
 // head, batch entry); a head dimension per file attend_mma_<d>.cu.
 //
-//               keys of a tile (64; 32 for d = 256), four steps of 16
+//               keys of a tile (64; 32 from d = 128 on), steps of 16
 //               step 0   1    2    3
 //     group 0  +----+----+----+----+
 //     group 1  |    |    |    |....|     rows and keys are sorted by position, so what causality hides of a (group, tile) pair is a
@@ -14,7 +14,7 @@
 //
 // Per tile: S = Q K^T; mask and softmax in registers (mma_softmax.h); the accumulators of P are, packed, the A fragments of O += P V. Rows
 // come by cp.async straight from where they lie, through the order; nothing is packed before. While a tile is worked on, the next one is on
-// its way, and the index of the one after that. For d >= 128 keys and values have one buffer each, which are filled in turn.
+// its way, and the index of the one after that. For d = 256 keys and values have one buffer each, which are filled in turn.
 //
 // A result row that is not finite is done again (redo_row.h), so a masked V row with an infinity costs only those who meet it.
 #ifndef SATTN_CUDA_KERNELS_ATTEND_MMA_H
@@ -30,26 +30,16 @@ struct Fragments {
   uint32_t query[S::queries_in_registers ? S::groups : 1][S::queries_in_registers ? d / 16 : 1][4];
 };
 
-// Address of a lane's row for ldmatrix of a 16 x 16 piece: rows from `row` on, chunks 2 k and 2 k + 1. Q and V: matrices go down, then
-// right; K: right, then down.
-template <int d, int count>
-GPU_DEVICE uint32_t piece_down(uint32_t base, int row, int k, int lane) {
-  return base + chunk_offset<d, count>(row + lane % 16, 2 * k + lane / 16);
-}
-template <int d, int count>
-GPU_DEVICE uint32_t piece_right(uint32_t base, int row, int k, int lane) {
-  return base + chunk_offset<d, count>(row + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2);
-}
-
 template <int d>
 GPU_DEVICE void read_queries(Fragments<d> &fragments, uint32_t queries, int warp, int lane) {
   using S = Shape<d>;
   if constexpr (S::queries_in_registers) {
+    const Pieces pieces = pieces_down<d>(lane);
     GPU_UNROLL
     for (int g = 0; g < S::groups; ++g) {
       GPU_UNROLL
       for (int k = 0; k < d / 16; ++k) {
-        const uint32_t piece = piece_down<d, S::rows>(queries, group_of(warp, g) * 16, k, lane);
+        const uint32_t piece = piece_address<d, S::rows>(queries, pieces, group_of(warp, g) * 16, k);
         gpu_ldmatrix_x4(fragments.query[g][k], piece);
       }
     }
@@ -61,6 +51,7 @@ template <class T, int d, bool whole>
 GPU_DEVICE void multiply_keys(float (*score)[Shape<d>::keys / 8][4], const Fragments<d> &fragments, uint32_t queries, uint32_t keys,
                               const Tile &plan, int warp, int lane) {
   using S = Shape<d>;
+  const Pieces down = pieces_down<d>(lane), right = pieces_right<d>(lane);
   constexpr int slices = d / 16, at_once = d == 64 || d == 96 ? 2 : 1;  // of 16 dimensions
   GPU_UNROLL
   for (int g = 0; g < S::groups; ++g) {
@@ -78,23 +69,23 @@ GPU_DEVICE void multiply_keys(float (*score)[Shape<d>::keys / 8][4], const Fragm
           GPU_UNROLL
           for (int e = 0; e < 4; ++e) a[g][k][e] = fragments.query[g][slice + k][e];
         } else {
-          const uint32_t piece = piece_down<d, S::rows>(queries, group_of(warp, g) * 16, slice + k, lane);
+          const uint32_t piece = piece_address<d, S::rows>(queries, down, group_of(warp, g) * 16, slice + k);
           gpu_ldmatrix_x4(a[g][k], piece);
         }
       }
     }
     GPU_UNROLL
     for (int step = 0; step < S::keys / 16; ++step) {
-      if (!whole && !((plan.steps[0] | plan.steps[S::groups - 1]) >> step & 1)) continue;
+      if (!whole && !plan.has(0, step) && !plan.has(S::groups - 1, step)) continue;
       uint32_t b[at_once][4];
       GPU_UNROLL
       for (int k = 0; k < at_once; ++k) {
-        const uint32_t piece = piece_right<d, S::keys>(keys, step * 16, slice + k, lane);
+        const uint32_t piece = piece_address<d, S::keys>(keys, right, step * 16, slice + k);
         gpu_ldmatrix_x4(b[k], piece);
       }
       GPU_UNROLL
       for (int g = 0; g < S::groups; ++g) {
-        if (!whole && !(plan.steps[g] >> step & 1)) continue;
+        if (!whole && !plan.has(g, step)) continue;
         GPU_UNROLL
         for (int k = 0; k < at_once; ++k) {
           T::mma(score[g][2 * step], a[g][k], b[k], score[g][2 * step]);
@@ -110,9 +101,10 @@ template <class T, int d, bool whole>
 GPU_DEVICE void multiply_values(float (*out)[d / 8][4], float (*score)[Shape<d>::keys / 8][4], uint32_t values, const Tile &plan,
                                 int lane) {
   using S = Shape<d>;
+  const Pieces down = pieces_down<d>(lane);
   GPU_UNROLL
   for (int step = 0; step < S::keys / 16; ++step) {
-    if (!whole && !((plan.steps[0] | plan.steps[S::groups - 1]) >> step & 1)) continue;
+    if (!whole && !plan.has(0, step) && !plan.has(S::groups - 1, step)) continue;
     uint32_t a[S::groups][4];
     GPU_UNROLL
     for (int g = 0; g < S::groups; ++g) {
@@ -126,7 +118,7 @@ GPU_DEVICE void multiply_values(float (*out)[d / 8][4], float (*score)[Shape<d>:
     GPU_UNROLL
     for (int k = 0; k < d / 16; ++k) {
       uint32_t b[4];
-      const uint32_t piece = piece_down<d, S::keys>(values, step * 16, k, lane);
+      const uint32_t piece = piece_address<d, S::keys>(values, down, step * 16, k);
       if (gpu_fault("no_transpose")) {
         gpu_ldmatrix_x4(b, piece);
       } else {
@@ -134,7 +126,7 @@ GPU_DEVICE void multiply_values(float (*out)[d / 8][4], float (*score)[Shape<d>:
       }
       GPU_UNROLL
       for (int g = 0; g < S::groups; ++g) {
-        if (!whole && !(plan.steps[g] >> step & 1)) continue;
+        if (!whole && !plan.has(g, step)) continue;
         T::mma(out[g][2 * k], a[g], b, out[g][2 * k]);
         T::mma(out[g][2 * k + 1], a[g], b + 2, out[g][2 * k + 1]);
       }
@@ -153,8 +145,25 @@ struct Warp_state {
 struct Block_memory {
   uint32_t queries, keys, values;
   gpu_shared<uint2> index;
+  gpu_shared<uint4> place, key_tiles, source;  // notes
   Row_table rows;
 };
+
+template <int d>
+GPU_DEVICE Block_memory block_memory(gpu_shared<unsigned char> bytes) {
+  using S = Shape<d>;
+  const uint32_t start = gpu_shared_address(bytes);
+  Block_memory memory;
+  memory.queries = start;
+  memory.keys = start + S::keys_at;
+  memory.values = start + S::values_at;
+  memory.index = gpu_shared_cast<uint2>(bytes, S::index_at);
+  memory.place = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, place));
+  memory.key_tiles = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, keys));
+  memory.source = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, source));
+  memory.rows = row_table<d>(bytes);
+  return memory;
+}
 
 template <class T, int d>
 GPU_DEVICE void soften(Warp_state<d> &state, float (*score)[Shape<d>::keys / 8][4], const sattn_cuda_band &call, const Tile &plan,
@@ -162,16 +171,16 @@ GPU_DEVICE void soften(Warp_state<d> &state, float (*score)[Shape<d>::keys / 8][
   using S = Shape<d>;
   GPU_UNROLL
   for (int g = 0; g < S::groups; ++g) {
-    if (!plan.steps[g]) continue;
-    if (call.cap_out > 0.0f) cap_scores<d>(score[g], call, plan.steps[g]);
+    if (!plan.steps(g)) continue;
+    if (call.cap_out > 0.0f) cap_scores<d>(score[g], call, plan.steps(g));
     const int r = group_of(warp, g) * 16 + lane / 4;
-    if (plan.masked[g] && call.exclude) {
-      mask_scores<d, true>(score[g], call, plan.steps[g], plan.width, table, r, pairs, lane);
-    } else if (plan.masked[g]) {
-      mask_scores<d, false>(score[g], call, plan.steps[g], plan.width, table, r, pairs, lane);
+    if (plan.masked(g) && call.exclude) {
+      mask_scores<d, true>(score[g], call, plan.steps(g), plan.sink(), table, r, pairs, lane);
+    } else if (plan.masked(g)) {
+      mask_scores<d, false>(score[g], call, plan.steps(g), plan.sink(), table, r, pairs, lane);
     }
     float shrink[2];
-    if (exponentials<d>(score[g], state.sums.max[g], state.sums.sum[g], shrink, call.scale_log2, plan.steps[g]) &&
+    if (exponentials<d>(score[g], state.sums.max[g], state.sums.sum[g], shrink, call.scale_log2, plan.steps(g)) &&
         !gpu_fault("rescale_forgotten")) {
       GPU_UNROLL
       for (int j = 0; j < d / 8; ++j) {
@@ -195,24 +204,25 @@ GPU_DEVICE void wait_for_copies() {
 }
 
 template <class T, int d>
-GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, const Keys &keys, const Source &source,
-                             const Block_memory &memory, int warp, int lane) {
+GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, int tiles, const Block_memory &memory, int warp, int lane) {
   using S = Shape<d>;
   const gpu_shared<uint32_t> words = gpu_shared_cast<uint32_t>(memory.index, 0);
   constexpr uint32_t all = (1u << S::keys / 16) - 1;
   auto tokens_of = [&](int tile) { return words + tile % kIndexTiles * S::keys * 2; };
   auto stage_of = [&](int tile) { return (uint32_t)(tile % S::stages) * S::tile_bytes; };
   auto load_keys = [&](int tile) {
-    if (tile < keys.tiles) load_rows<d>(memory.keys + stage_of(tile), tokens_of(tile), source.key, source.key_stride);
+    const Source source = read_note<Source>(memory.source);
+    if (tile < tiles) load_rows<d>(memory.keys + stage_of(tile), tokens_of(tile), source.key, call.key.stride_token);
   };
   auto load_values = [&](int tile) {
-    if (tile < keys.tiles) load_rows<d>(memory.values + stage_of(tile), tokens_of(tile), source.value, source.value_stride);
+    const Source source = read_note<Source>(memory.source);
+    if (tile < tiles) load_rows<d>(memory.values + stage_of(tile), tokens_of(tile), source.value, call.value.stride_token);
   };
   load_keys(0);
   if (!S::staggered) load_values(0);
   gpu_cp_async_commit();
   GPU_NO_UNROLL
-  for (int tile = 0; tile < keys.tiles; ++tile) {
+  for (int tile = 0; tile < tiles; ++tile) {
     const gpu_shared<uint32_t> tokens = tokens_of(tile);
     wait_for_copies<d>();  // the tile is there, and everybody has left the one before
     if (S::staggered) {
@@ -220,13 +230,14 @@ GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, 
     } else {
       load_keys(tile + 1);
       load_values(tile + 1);
-      load_index<d>(memory.index, keys, tile + 2);
+      load_index<d>(memory.index, read_note<Keys>(memory.key_tiles), tile + 2);
     }
     gpu_cp_async_commit();
-    Tile plan;
+    Tile plan = {0};
+    const Keys keys = read_note<Keys>(memory.key_tiles);
     GPU_UNROLL
     for (int g = 0; g < S::groups; ++g) plan_group<d>(plan, g, call, keys, tile, tokens, memory.rows, group_of(warp, g));
-    const bool whole = (plan.steps[0] & plan.steps[S::groups - 1]) == all;
+    const bool whole = (plan.steps(0) & plan.steps(S::groups - 1)) == all;
     float score[S::groups][S::keys / 8][4];
     if (whole) {
       multiply_keys<T, d, true>(score, state.fragments, memory.queries, memory.keys + stage_of(tile), plan, warp, lane);
@@ -237,7 +248,7 @@ GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, 
     if (S::staggered) {
       wait_for_copies<d>();
       load_keys(tile + 1);
-      load_index<d>(memory.index, keys, tile + 2);
+      load_index<d>(memory.index, read_note<Keys>(memory.key_tiles), tile + 2);
       gpu_cp_async_commit();
     }
     if (whole) {
@@ -248,28 +259,24 @@ GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, 
   }
 }
 
-template <int d>
 GPU_DEVICE Source source_of(const sattn_cuda_band &call, const Place &place) {
+  const uint16_t *keys = static_cast<const uint16_t *>(call.key_rows), *values = static_cast<const uint16_t *>(call.value_rows);
   Source source;
-  source.key =
-      static_cast<const uint16_t *>(call.key_rows) + call.key.offset + place.b * call.key.stride_batch + place.g * call.key.stride_head;
-  source.value = static_cast<const uint16_t *>(call.value_rows) + call.value.offset + place.b * call.value.stride_batch +
-                 place.g * call.value.stride_head;
-  source.key_stride = call.key.stride_token;
-  source.value_stride = call.value.stride_token;
+  source.key = keys + call.key.offset + place.b * call.key.stride_batch + place.g * call.key.stride_head;
+  source.value = values + call.value.offset + place.b * call.value.stride_batch + place.g * call.value.stride_head;
   return source;
 }
 
-template <class T, int dtype, int d>
-GPU_DEVICE void attend_mma(const sattn_cuda_band &call) {
-  using S = Shape<d>;
-  GPU_DYNAMIC_SHARED(unsigned char, bytes);
-  const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-  const uint32_t shared = gpu_shared_address(bytes);
-  Block_memory memory = {shared, shared + S::keys_at, shared + S::values_at, gpu_shared_cast<uint2>(bytes, S::index_at),
-                         row_table<d>(bytes)};
+// Shared memory up to the point where the tiles can begin. Returns how many there are.
+template <int d>
+GPU_DEVICE int prepare_block(const sattn_cuda_band &call, gpu_shared<unsigned char> bytes, const Block_memory &memory, int warp, int lane) {
   const Place place = locate(call);
-  const Keys keys = keys_of(call, place, S::keys);
+  const Keys keys = keys_of(call, place, Shape<d>::keys);
+  if (threadIdx.x == 0) {
+    write_note(memory.place, place);
+    write_note(memory.key_tiles, keys);
+    write_note(memory.source, source_of(call, place));
+  }
   fill_row_table<d>(memory.rows, call, place);
   load_index<d>(memory.index, keys, 0);
   load_index<d>(memory.index, keys, 1);
@@ -283,11 +290,20 @@ GPU_DEVICE void attend_mma(const sattn_cuda_band &call) {
     negate_queries<d>(bytes);
     __syncthreads();
   }
+  return keys.tiles;
+}
+
+template <class T, int dtype, int d>
+GPU_DEVICE void attend_mma(const sattn_cuda_band &call) {
+  GPU_DYNAMIC_SHARED(unsigned char, bytes);
+  const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+  const Block_memory memory = block_memory<d>(bytes);
+  const int tiles = prepare_block<d>(call, bytes, memory, warp, lane);
   Warp_state<d> state;
   read_queries<d>(state.fragments, memory.queries, warp, lane);
-  start_sums<d>(state.sums, call, place, memory.rows, warp, lane);
-  attend_tiles<T, d>(state, call, keys, source_of<d>(call, place), memory, warp, lane);
-  finish<T, dtype, d>(state.sums, call, place, keys, bytes, memory.rows, warp, lane);
+  start_sums<d>(state.sums, call, read_note<Place>(memory.place), memory.rows, warp, lane);
+  attend_tiles<T, d>(state, call, tiles, memory, warp, lane);
+  finish<T, dtype, d>(state.sums, call, read_note<Place>(memory.place), read_note<Keys>(memory.key_tiles), bytes, memory.rows, warp, lane);
 }
 
 }  // namespace

@@ -21,10 +21,20 @@ GPU_DEVICE void store_element(float value, void *array, int64_t index) {
   }
 }
 
-// For arrays whose dtype is a run-time parameter (gate logits).
+// For arrays whose dtype is a run-time parameter (gate logits and their gradients).
 GPU_DEVICE float load_element_of(int dtype, const void *array, int64_t index) {
   if (dtype == 1) return load_element<1>(array, index);
   return dtype == 2 ? load_element<2>(array, index) : load_element<3>(array, index);
+}
+
+GPU_DEVICE void store_element_of(int dtype, float value, void *array, int64_t index) {
+  if (dtype == 1) {
+    store_element<1>(value, array, index);
+  } else if (dtype == 2) {
+    store_element<2>(value, array, index);
+  } else {
+    store_element<3>(value, array, index);
+  }
 }
 
 #endif

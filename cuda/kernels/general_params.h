@@ -24,6 +24,20 @@ typedef struct sattn_cuda_general {
   int32_t unused;
 } sattn_cuda_general;
 
+typedef struct sattn_cuda_general_grad {
+  sattn_general_grad_params params;
+  const void *query, *key, *value, *grad_out;
+  const float *lse_0, *lse_1, *grad_lse_0, *grad_lse_1; // by branch
+  const uint32_t *order, *slots, *selected;
+  const void *gate_sa, *gate_swa, *y_sa, *y_swa;
+  const int32_t *lengths, *query_start;
+  const float *sink_logits;
+  void *grad_query, *grad_key, *grad_value, *grad_gate_sa, *grad_gate_swa;
+  float *deltas, *grad_sink_logits;
+  int32_t head_dim;
+  int32_t unused;
+} sattn_cuda_general_grad;
+
 typedef struct sattn_cuda_slots_call {
   sattn_slots_params params;
   const uint32_t *order;

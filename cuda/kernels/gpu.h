@@ -17,10 +17,12 @@
 
 #ifdef SATTN_SIMULATE
 #include "gpu_simulated.h"
+#define GPU_DEVICE_MEMBER inline
 #else
 
 #define GPU_DEVICE                         static __device__ __forceinline__
 #define GPU_DEVICE_CALL                    static __device__ __noinline__
+#define GPU_DEVICE_MEMBER                  __device__ __forceinline__
 // Threads per block, then optionally the blocks that must fit on one multiprocessor.
 #define GPU_KERNEL(name, ...)              extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name
 #define GPU_REGISTER_KERNEL(name, threads) static_assert(threads > 0, #name)

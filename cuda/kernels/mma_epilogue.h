@@ -94,11 +94,10 @@ GPU_DEVICE void store_chunk(uint4 chunk, const sattn_cuda_band &call, const Plac
 template <class T, int d>
 GPU_DEVICE void store_group(gpu_shared<unsigned char> bytes, const sattn_cuda_band &call, const Place &place, const Row_table &rows,
                             int group, int lane) {
-  each_chunk<d, 16, 32>(lane, [&](int k, int c) {
-    const int r = group * 16 + k, query = rows.query[r];
+  each_chunk<d, 16, 32>(lane, Shape<d>::rows, group * 16, [&](int r, int c, uint32_t offset) {
+    const int query = rows.query[r];
     if (query < 0 && !gpu_fault("tail_rows_written")) return;
-    const gpu_shared<uint4> chunk = gpu_shared_cast<uint4>(bytes, chunk_offset<d, Shape<d>::rows>(r, c));
-    store_chunk<T, d>(chunk[0], call, place, r, query, c);
+    store_chunk<T, d>(gpu_shared_cast<uint4>(bytes, offset)[0], call, place, r, query, c);
   });
 }
 

@@ -13,11 +13,13 @@
 
 namespace {
 
-// What is to be done with a tile.
+// What is to be done with a tile, in one register.
 struct Tile {
-  uint32_t steps[2];  // bits, per group
-  bool masked[2];     // per group: some of its rows do not see some keys of these steps
-  uint32_t width;     // of the band
+  uint32_t bits;
+  GPU_DEVICE_MEMBER uint32_t steps(int g) const { return bits >> 4 * g & 15; }
+  GPU_DEVICE_MEMBER bool has(int g, int step) const { return bits >> (4 * g + step) & 1; }
+  GPU_DEVICE_MEMBER bool masked(int g) const { return bits >> (8 + g) & 1; }  // some rows of the group do not see some keys of its steps
+  GPU_DEVICE_MEMBER bool sink() const { return bits >> 10 & 1; }
 };
 
 // Keys of a tile ascend by token, so the steps that causality leaves are the first ones. A band of the identity order ends on both sides.
@@ -46,9 +48,7 @@ GPU_DEVICE void plan_group(Tile &plan, int g, const sattn_cuda_band &call, const
     whole &= last < (sink ? keys.sink_end : keys.end) && last <= rows.x;
     whole &= sink || (base >= (int64_t)rows.w - call.left && last <= (int64_t)rows.z + call.right);
   }
-  plan.steps[g] = steps;
-  plan.masked[g] = !whole;
-  plan.width = sink ? kAnyWidth : (uint32_t)call.left + (uint32_t)call.right + (gpu_fault("window_wide") ? 1u : 0u);
+  plan.bits |= steps << 4 * g | (uint32_t)!whole << (8 + g) | (uint32_t)sink << 10;
 }
 
 // s <- c log2(e) tanh(s scale / c), by exp2: good to 1e-7 c.
@@ -66,8 +66,9 @@ GPU_DEVICE void cap_scores(float (*score)[4], const sattn_cuda_band &call, uint3
 }
 
 template <int d, bool exclude>
-GPU_DEVICE void mask_scores(float (*score)[4], const sattn_cuda_band &call, uint32_t steps, uint32_t width, const Row_table &table, int row,
+GPU_DEVICE void mask_scores(float (*score)[4], const sattn_cuda_band &call, uint32_t steps, bool sink, const Row_table &table, int row,
                             gpu_shared<uint4> pairs, int lane) {
+  const uint32_t width = sink ? kAnyWidth : (uint32_t)call.left + (uint32_t)call.right + (gpu_fault("window_wide") ? 1u : 0u);
   const int limit[2] = {table.limit[row], table.limit[row + 8]};
   const int low[2] = {table.slot[row] - call.left, table.slot[row + 8] - call.left};
   int other[2] = {0, 0};
