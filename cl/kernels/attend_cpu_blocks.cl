@@ -11,11 +11,11 @@ typedef struct tile_keys {
 } tile_keys;
 
 /* How many of 64 entries are at most each group's threshold. */
-INLINE void count_up_to(global const int *restrict entries, const int *threshold, int *count) {
+INLINE void count_up_to(global const int *entries, const int *threshold, int *count) {
   for (int v = 0; v < GROUPS; v += 16) {
     const int16 most = vload16(0, threshold + v);
     int16 found = 0;
-    _Pragma("unroll 4") for (int j = 0; j < 64; ++j) found -= (int16)(entries[j]) <= most;
+    _Pragma("unroll 4") for (int j = 0; j < 64; ++j) found = select(found, found + 1, (int16)(entries[j]) <= most);
     vstore16(found, 0, count + v);
   }
 }

@@ -107,8 +107,8 @@ static int is_reached(const sattn_pack_params *p, global const int *list, int bl
 }
 
 /* Grid: block, heads / heads_at_once, batch. */
-__attribute__((reqd_work_group_size(1, 1, 1))) kernel void pack_tiles(const sattn_pack_params p, global const stored *restrict key,
-                                                                      global const stored *restrict value, global const int *lists,
+__attribute__((reqd_work_group_size(1, 1, 1))) kernel void pack_tiles(const sattn_pack_params p, global const stored *key,
+                                                                      global const stored *value, global const int *lists,
                                                                       global float *packed) {
   for (long batch = get_global_id(2); batch < p.batch; batch += get_global_size(2)) {
     for (int first = get_global_id(1) * p.heads_at_once; first < p.kv_heads; first += get_global_size(1) * p.heads_at_once) {

@@ -27,7 +27,7 @@ static inline list_sizes sizes_of(global const int *lengths, global const int *q
 }
 
 /* Compaction keeps the order, so it is a scan, and one work-item has a list to itself. */
-static void compact_list(global const uint *restrict order, list_sizes sizes, const sattn_permute_params *p, global int *restrict list) {
+static void compact_list(global const uint *order, list_sizes sizes, const sattn_permute_params *p, global int *list) {
   global int *key_position = list + p->list.key_position, *key_slot = list + p->list.key_slot, *slot_of = list + p->list.slot_of;
   global int *query_position = list + p->list.query_position, *query_slot = list + p->list.query_slot;
   global int *query_row = list + p->list.query_row;
@@ -65,26 +65,27 @@ static void compact_list(global const uint *restrict order, list_sizes sizes, co
 }
 
 /* Grid: list. */
-kernel void permute_lists(const sattn_permute_params p, global const uint *restrict order, global const int *restrict lengths,
-                          global const int *restrict query_start, global int *restrict lists) {
+kernel void permute_lists(const sattn_permute_params p, global const uint *order, global const int *lengths, global const int *query_start,
+                          global int *lists) {
   for (long l = get_global_id(0); l < p.lists; l += get_global_size(0)) {
     compact_list(order + l % max(p.orders, 1) * p.length, sizes_of(lengths, query_start, &p, (int)(l / p.lists_per_batch)), &p,
                  lists + l * p.list.stride);
   }
 }
 
-/* The place of each of 64 different positions (equal ones: padding, by index) once they are sorted. */
+/* The place of each of 64 positions once they are sorted. Padding stays in front (-1) or behind (NEVER), told apart by index. */
 static inline void ranks_of(global const int *position, int *rank) {
+  int key[64];
+  for (int j = 0; j < 64; ++j) key[j] = position[j] < 0 ? j - 64 : position[j] == NEVER ? NEVER - 64 + j : position[j];
   for (int v = 0; v < 4; ++v) {
-    const int16 mine = vload16(v, position);
-    const int16 index = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) + v * 16;
+    const int16 mine = vload16(v, key);
     int16 before = 0;
-    for (int j = 0; j < 64; ++j) before -= ((int16)(position[j]) < mine) | (((int16)(position[j]) == mine) & ((int16)(j) < index));
+    for (int j = 0; j < 64; ++j) before = select(before, before + 1, (int16)(key[j]) < mine);
     vstore16(before, v, rank);
   }
 }
 
-static inline void place(private const int *rank, global int *values) {
+static inline void place(const int *rank, global int *values) {
   int old[64];
   for (int v = 0; v < 4; ++v) vstore16(vload16(v, values), v, old);
   for (int j = 0; j < 64; ++j) values[rank[j]] = old[j];
@@ -113,7 +114,7 @@ static void sort_queries(global int *list, int tile, const sattn_permute_params 
 }
 
 /* Grid: blocks of keys, then tiles of queries; list. */
-kernel void permute_sort(const sattn_permute_params p, global int *restrict lists) {
+kernel void permute_sort(const sattn_permute_params p, global int *lists) {
   for (long l = get_global_id(1); l < p.lists; l += get_global_size(1)) {
     for (int item = get_global_id(0); item < p.key_blocks + p.tiles; item += get_global_size(0)) {
       if (item < p.key_blocks)
