@@ -13,11 +13,6 @@ typedef struct grad_state {
   cl_kernel query, key_value, sinks;
 } grad_state;
 
-typedef struct grad_layout {
-  sattn_slots_layout slots;
-  uint64_t deltas;
-} grad_layout;
-
 /* Everything that the three kernels are bound to. */
 typedef struct grad_call {
   sattn_general_grad_params params;
@@ -35,19 +30,10 @@ static bool supports(const sattn_context *context, const sattn_problem *problem,
   return true;
 }
 
-static grad_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
-  grad_layout layout;
-  memset(&layout, 0, sizeof layout);
-  uint64_t branches = problem->mode == SATTN_GATED ? 2 : 1;
-  if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
-  layout.deltas = sattn_carve(end, branches * (uint64_t)(sizes->batch * problem->heads * sizes->queries) * sizeof(float));
-  return layout;
-}
-
 static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
   (void)context;
   uint64_t end = 0;
-  carve(problem, maxima, &end);
+  sattn_grad_carve(problem, maxima, &end);
   return end;
 }
 
@@ -107,49 +93,16 @@ static sattn_status bind_sinks(const sattn_context *context, cl_kernel kernel, c
   return sattn_cl_bind_status(&binder, error);
 }
 
-/* The call that is differentiated, as forward's own code describes it. */
-static void describe_forward(const sattn_problem *problem, const sattn_backward_args *args, sattn_general_params *params) {
-  sattn_saved saved = *args->saved;
-  sattn_forward_args forward;
-  sattn_forward_args_init(&forward);
-  forward.sizes = saved.sizes;
-  forward.query = args->query;
-  forward.key = args->key;
-  forward.value = args->value;
-  forward.gate_sa = args->gate_sa;
-  forward.gate_swa = args->gate_swa;
-  forward.lengths = args->lengths;
-  forward.query_start = args->query_start;
-  forward.sink_logits = args->sink_logits;
-  forward.lse_sa = problem->mode == SATTN_GATED ? saved.lse_sa : saved.lse;
-  forward.lse_swa = saved.lse_swa;
-  forward.saved = &saved;
-  sattn_general_describe(problem, &forward, params);
-  params->selected = saved.selected.offset;
-  params->selected_stride = problem->topk;
-}
-
-static void describe(const sattn_problem *problem, const sattn_backward_args *args, const grad_layout *layout, grad_call *call) {
+static void describe(const sattn_problem *problem, const sattn_backward_args *args, const sattn_grad_layout *layout, grad_call *call) {
   memset(call, 0, sizeof *call);
   bool gated = problem->mode == SATTN_GATED;
-  const sattn_array *grad_lse = gated ? &args->grad_lse_sa : &args->grad_lse;
   call->args = args;
   call->saved = args->saved;
   call->lse[0] = gated ? args->saved->lse_sa.buffer : args->saved->lse.buffer;
   call->lse[1] = gated ? args->saved->lse_swa.buffer : NULL;
-  call->grad_lse[0] = grad_lse->buffer;
+  call->grad_lse[0] = gated ? args->grad_lse_sa.buffer : args->grad_lse.buffer;
   call->grad_lse[1] = gated ? args->grad_lse_swa.buffer : NULL;
-  describe_forward(problem, args, &call->params.forward);
-  call->params.grad_out = sattn_kernel_place(&args->grad_out);
-  call->params.grad_query = sattn_kernel_place(&args->grad_query);
-  call->params.grad_key = sattn_kernel_place(&args->grad_key);
-  call->params.grad_value = sattn_kernel_place(&args->grad_value);
-  call->params.grad_gate_sa = sattn_kernel_place(&args->grad_gate_sa);
-  call->params.grad_gate_swa = sattn_kernel_place(&args->grad_gate_swa);
-  call->params.grad_lse_sa = grad_lse->offset;
-  call->params.grad_lse_swa = args->grad_lse_swa.offset;
-  call->params.grad_sink_logits = args->grad_sink_logits.offset;
-  call->params.deltas = (int64_t)(layout->deltas / sizeof(float));
+  sattn_grad_describe(problem, args, layout, &call->params);
 }
 
 /* ---- life ---- */
@@ -241,7 +194,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_ba
   const sattn_problem *problem = &plan->problem;
   const sattn_sizes *sizes = &args->saved->sizes;
   uint64_t end = (uint64_t)args->workspace_offset;
-  grad_layout layout = carve(problem, sizes, &end);
+  sattn_grad_layout layout = sattn_grad_carve(problem, sizes, &end);
   grad_call call;
   describe(problem, args, &layout, &call);
   sattn_status status = SATTN_OK;

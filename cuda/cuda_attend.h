@@ -26,5 +26,6 @@ typedef struct sattn_cuda_attend {
 
 extern const sattn_cuda_attend sattn_cuda_attend_mma;
 extern const sattn_cuda_attend sattn_cuda_attend_general;
+extern const sattn_cuda_attend sattn_cuda_attend_general_grad;
 
 #endif

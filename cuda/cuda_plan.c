@@ -9,6 +9,7 @@
 static const sattn_implementation *const implementations[] = {
     &sattn_cuda_attend_mma.common,
     &sattn_cuda_attend_general.common,
+    &sattn_cuda_attend_general_grad.common,
 };
 
 /* plan->impl */

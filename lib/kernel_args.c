@@ -194,3 +194,54 @@ void sattn_select_describe(const sattn_problem *problem, const sattn_forward_arg
   params->selected = args->saved ? args->saved->selected.offset : (int64_t)(layout->selected / sizeof(uint32_t));
   params->selected_stride = args->saved ? problem->topk : layout->places;
 }
+
+/* ---- backward of the general kernels ---- */
+
+sattn_grad_layout sattn_grad_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
+  sattn_grad_layout layout;
+  memset(&layout, 0, sizeof layout);
+  uint64_t branches = problem->mode == SATTN_GATED ? 2 : 1;
+  if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
+  layout.deltas = sattn_carve(end, branches * (uint64_t)(sizes->batch * problem->heads * sizes->queries) * sizeof(float));
+  return layout;
+}
+
+/* The call that is differentiated, as forward's own code describes it. */
+static void describe_differentiated(const sattn_problem *problem, const sattn_backward_args *args, sattn_general_params *params) {
+  sattn_saved saved = *args->saved;
+  sattn_forward_args forward;
+  sattn_forward_args_init(&forward);
+  forward.sizes = saved.sizes;
+  forward.query = args->query;
+  forward.key = args->key;
+  forward.value = args->value;
+  forward.gate_sa = args->gate_sa;
+  forward.gate_swa = args->gate_swa;
+  forward.lengths = args->lengths;
+  forward.query_start = args->query_start;
+  forward.sink_logits = args->sink_logits;
+  forward.lse_sa = problem->mode == SATTN_GATED ? saved.lse_sa : saved.lse;
+  forward.lse_swa = saved.lse_swa;
+  forward.saved = &saved;
+  sattn_general_describe(problem, &forward, params);
+  params->selected = saved.selected.offset;
+  params->selected_stride = problem->topk;
+}
+
+void sattn_grad_describe(const sattn_problem *problem, const sattn_backward_args *args, const sattn_grad_layout *layout,
+                         sattn_general_grad_params *out_params) {
+  sattn_general_grad_params params;
+  memset(&params, 0, sizeof params);
+  describe_differentiated(problem, args, &params.forward);
+  params.grad_out = sattn_kernel_place(&args->grad_out);
+  params.grad_query = sattn_kernel_place(&args->grad_query);
+  params.grad_key = sattn_kernel_place(&args->grad_key);
+  params.grad_value = sattn_kernel_place(&args->grad_value);
+  params.grad_gate_sa = sattn_kernel_place(&args->grad_gate_sa);
+  params.grad_gate_swa = sattn_kernel_place(&args->grad_gate_swa);
+  params.grad_lse_sa = problem->mode == SATTN_GATED ? args->grad_lse_sa.offset : args->grad_lse.offset;
+  params.grad_lse_swa = args->grad_lse_swa.offset;
+  params.grad_sink_logits = args->grad_sink_logits.offset;
+  params.deltas = (int64_t)(layout->deltas / sizeof(float));
+  *out_params = params;
+}

@@ -51,4 +51,18 @@ sattn_select_layout sattn_select_carve(const sattn_problem *problem, const sattn
 void sattn_select_describe(const sattn_problem *problem, const sattn_forward_args *args, const sattn_select_layout *layout,
                            sattn_general_params *params);
 
+/* ---- backward of the general kernels ---- */
+
+/* Byte offsets in the workspace. O(keys + queries). */
+typedef struct sattn_grad_layout {
+  sattn_slots_layout slots; /* only for modes with an SA band */
+  uint64_t deltas;
+} sattn_grad_layout;
+
+sattn_grad_layout sattn_grad_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end);
+
+/* Everything but slots, whose fields are zero. */
+void sattn_grad_describe(const sattn_problem *problem, const sattn_backward_args *args, const sattn_grad_layout *layout,
+                         sattn_general_grad_params *out_params);
+
 #endif

@@ -8,9 +8,9 @@
 // Q, O [B, n_q, H, d] and K, V [B, n_k, H_kv, d] with any strides; LSE [B, H, n_q]; order, slots: see slots.cu. Lane c owns the elements
 // c, c + 32, ... of the output row. The twin of cl/kernels/attend_general.cl: same candidates, same sums.
 //
-// The reference maximum is only replaced when 32 keys exceed it by more than 8 (exp(8) is far from overflow), so totals are rarely rescaled,
-// and each 32 are added with Kahan's compensation; the error does not grow with the number of keys. A key row that the query does not see is
-// never read, so a NaN there cannot reach the result.
+// The reference maximum is only replaced when 32 keys exceed it by more than 8 (exp(8) is far from overflow), so totals are rarely
+// rescaled, and each 32 are added with Kahan's compensation; the error does not grow with the number of keys. A key row that the query does
+// not see is never read, so a NaN there cannot reach the result.
 #include "visible.h"
 
 namespace {
@@ -19,9 +19,9 @@ constexpr float kMaxSlack = 8.0f;
 
 // Shared memory of one warp.
 struct Scratch {
-  gpu_shared<float> query;  // kMaxDim
-  gpu_shared<float> weight; // kLanes
-  gpu_shared<int> token;    // kLanes
+  gpu_shared<float> query;   // kMaxDim
+  gpu_shared<float> weight;  // kLanes
+  gpu_shared<int> token;     // kLanes
 };
 
 // Totals of one row: the part that this lane owns, and what all lanes hold alike.
@@ -35,7 +35,7 @@ struct Totals {
 
 GPU_DEVICE void raise_max(Totals &totals, float chunk_max) {
   if (!(chunk_max > totals.max + kMaxSlack)) return;
-  const float shrink = expf(totals.max - chunk_max); // 0 for the first chunk, whose totals are 0
+  const float shrink = expf(totals.max - chunk_max);  // 0 for the first chunk, whose totals are 0
   GPU_UNROLL
   for (int k = 0; k < kOwned; ++k) {
     totals.accumulated[k] *= shrink;
@@ -51,10 +51,10 @@ GPU_DEVICE void add_chunk(Totals &totals, const Scratch &scratch, int token, con
                           int64_t value_at, const sattn_general_params &p, int head_dim, int lane) {
   const float s = token >= 0 ? score<dtype>(scratch.query, key, key_at + token * p.key.stride_token, p, head_dim) : -GPU_INFINITY;
   raise_max(totals, warp_max(s));
-  const float reference = totals.max == -GPU_INFINITY ? 0.0f : totals.max; // infinity minus infinity would be NaN
+  const float reference = totals.max == -GPU_INFINITY ? 0.0f : totals.max;  // infinity minus infinity would be NaN
   const float weight = token >= 0 ? expf(s - reference) : 0.0f;
   add_compensated(warp_sum(weight), totals.sum, totals.sum_lost);
-  __syncwarp(); // the lanes may still be reading the chunk before
+  __syncwarp();  // the lanes may still be reading the chunk before
   scratch.weight[lane] = weight;
   scratch.token[lane] = token;
   __syncwarp();
@@ -136,7 +136,7 @@ GPU_DEVICE void finish_row(const sattn_cuda_general &call, const Row &row, const
     if (row.position < row.length) {
       const Candidates keys = list_keys(p, row, branch, call.order, call.slots, call.selected);
       lse = attend_row<dtype>(totals, call, row, keys, scratch, lane);
-    } else { // an empty row: O = 0, with sink logits or without
+    } else {  // an empty row: O = 0, with sink logits or without
       GPU_UNROLL
       for (int k = 0; k < kOwned; ++k) totals.accumulated[k] = 0.0f;
     }
@@ -169,7 +169,7 @@ GPU_DEVICE void attend_general(const sattn_cuda_general &call) {
   const sattn_general_params &p = call.params;
   const int warp = (int)threadIdx.x / kLanes, lane = (int)threadIdx.x % kLanes;
   const int64_t index = (int64_t)blockIdx.x * kWarps + warp;
-  if (index >= p.batch * p.heads * p.queries) return; // whole warps only, and no barrier of the block follows
+  if (index >= p.batch * p.heads * p.queries) return;  // whole warps only, and no barrier of the block follows
   const Scratch scratch = {query + warp * kMaxDim, weight + warp * kLanes, token + warp * kLanes};
   const Row row = query_row(p, call.lengths, call.query_start, index);
   const int64_t query_at = row_offset(p.query, row.b, row.i, row.h);
@@ -178,11 +178,17 @@ GPU_DEVICE void attend_general(const sattn_cuda_general &call) {
   finish_row<dtype>(call, row, scratch, lane);
 }
 
-} // namespace
+}  // namespace
 
-GPU_KERNEL(attend_general_fp32, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { attend_general<1>(call); }
-GPU_KERNEL(attend_general_fp16, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { attend_general<2>(call); }
-GPU_KERNEL(attend_general_bf16, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { attend_general<3>(call); }
+GPU_KERNEL(attend_general_fp32, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  attend_general<1>(call);
+}
+GPU_KERNEL(attend_general_fp16, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  attend_general<2>(call);
+}
+GPU_KERNEL(attend_general_bf16, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  attend_general<3>(call);
+}
 GPU_REGISTER_KERNEL(attend_general_fp32, SATTN_GENERAL_THREADS);
 GPU_REGISTER_KERNEL(attend_general_fp16, SATTN_GENERAL_THREADS);
 GPU_REGISTER_KERNEL(attend_general_bf16, SATTN_GENERAL_THREADS);

@@ -6,27 +6,28 @@
 //     dS_ij   = P_ij (dP_ij - delta_i) slope_ij       slope of the softcap
 //
 //     grad_query      one warp per (query, head, batch entry):      keys it sees ->  delta, then dQ; dg
-//     grad_key_value  one warp per (key, kv head, batch entry):     queries that see it, all heads of the group -> dK, dV          dsink: see grad_sinks.cu
+//     grad_key_value  one warp per (key, kv head, batch entry):     queries that see it, all heads of the group -> dK, dV          dsink:
+//     see grad_sinks.cu
 //
 //     row ----> candidates, 32 at a time, one a lane
 //                  lane k: s, P, dP and from them the factor of row k      through shared memory to all lanes
 //                  lane c: sum of the 32 factor * row[.][c]                then added to the totals with compensation
 //
-// Q, dO, dQ [B, n_q, H, d], K, V, dK, dV [B, n_k, H_kv, d] with any strides; LSE, dLSE [B, H, n_q]; deltas [branches, B, H, n_q]. Lane c owns
-// the elements c, c + 32, ... of the rows that are written. What does not see or is not seen is never read. dP is summed in the same order
-// in both passes, so what cancels in one cancels in the other. The twin of cl/kernels/attend_general_grad.cl.
+// Q, dO, dQ [B, n_q, H, d], K, V, dK, dV [B, n_k, H_kv, d] with any strides; LSE, dLSE [B, H, n_q]; deltas [branches, B, H, n_q]. Lane c
+// owns the elements c, c + 32, ... of the rows that are written. What does not see or is not seen is never read. dP is summed in the same
+// order in both passes, so what cancels in one cancels in the other. The twin of cl/kernels/attend_general_grad.cl.
 #include "general_grad.h"
 
 namespace {
 
 // Shared memory of one warp.
 struct Scratch {
-  gpu_shared<float> row;         // kMaxDim: query; key
-  gpu_shared<float> other;       // kMaxDim: dY; value
-  gpu_shared<float> factor;      // kLanes: what a candidate's row is multiplied with for dQ or dK
-  gpu_shared<float> probability; // kLanes
-  gpu_shared<float> open;        // kLanes: gate of a candidate, where a head has one
-  gpu_shared<int> token;         // kLanes: key, or number of the query; -1: none
+  gpu_shared<float> row;          // kMaxDim: query; key
+  gpu_shared<float> other;        // kMaxDim: dY; value
+  gpu_shared<float> factor;       // kLanes: what a candidate's row is multiplied with for dQ or dK
+  gpu_shared<float> probability;  // kLanes
+  gpu_shared<float> open;         // kLanes: gate of a candidate, where a head has one
+  gpu_shared<int> token;          // kLanes: key, or number of the query; -1: none
 };
 
 // The part of a row of sums that a lane owns.
@@ -62,8 +63,7 @@ GPU_DEVICE float key_part(const sattn_cuda_general_grad &call, const Scratch &sc
   const sattn_general_params &p = call.params.forward;
   const float s = score<dtype>(scratch.row, call.key, place.key_at + token * p.key.stride_token, p, call.head_dim);
   const float probability = expf(s - lse);
-  const float grad_probability =
-      dot_row<dtype>(scratch.other, call.value, place.value_at + token * p.value.stride_token, call.head_dim);
+  const float grad_probability = dot_row<dtype>(scratch.other, call.value, place.value_at + token * p.value.stride_token, call.head_dim);
   if (!delta_known) return probability * grad_probability;
   return probability * (grad_probability - delta) * softcap_slope(s, p) * p.scale;
 }
@@ -92,7 +92,7 @@ GPU_DEVICE float grad_query_branch(Sums &grad, const sattn_cuda_general_grad &ca
   const sattn_general_params &p = call.params.forward;
   const Gate gate = gate_of(call, branch, place.row.b, place.row.i, place.row.h);
   const float open = head_factor(gate);
-  __syncwarp(); // the lanes may still be reading the branch before
+  __syncwarp();  // the lanes may still be reading the branch before
   for (int c = lane; c < call.head_dim; c += kLanes) {
     scratch.other[c] = grad_branch<dtype>(call.grad_out, place.grad_out_at, gate, open, c);
   }
@@ -111,7 +111,7 @@ GPU_DEVICE float grad_query_branch(Sums &grad, const sattn_cuda_general_grad &ca
   for (int64_t c = 0; c < total; c += kLanes) {
     const int token = c + lane < total ? candidate_token(keys, p, c + lane) : -1;
     const float factor = token >= 0 ? key_part<dtype>(call, scratch, place, token, lse, true, delta) : 0.0f;
-    __syncwarp(); // the lanes may still be reading the chunk before
+    __syncwarp();  // the lanes may still be reading the chunk before
     scratch.factor[lane] = factor;
     scratch.token[lane] = token;
     __syncwarp();
@@ -136,7 +136,8 @@ GPU_DEVICE void store_grad_gate(const sattn_cuda_general_grad &call, const Query
     float part = 0.0f;
     if (row.position < row.length) {
       const float logit = gate_logit(gate, c);
-      part = load_element<dtype>(call.grad_out, place.grad_out_at + c) * load_element<dtype>(y, y_at + c) * sigmoid(logit) * sigmoid(-logit);
+      part =
+          load_element<dtype>(call.grad_out, place.grad_out_at + c) * load_element<dtype>(y, y_at + c) * sigmoid(logit) * sigmoid(-logit);
     }
     if (gate.per_element) store_element_of(gate.dtype, part, target, target_at + c);
     sum += part;
@@ -213,7 +214,7 @@ GPU_DEVICE void share_query(const sattn_cuda_general_grad &call, const Scratch &
     const float delta = gpu_load(call.deltas + delta_index(call.params, branch, number));
     factor = probability * (grad_probability - delta) * softcap_slope(s, p) * p.scale;
   }
-  __syncwarp(); // the lanes may still be reading the chunk before
+  __syncwarp();  // the lanes may still be reading the chunk before
   scratch.probability[lane] = probability;
   scratch.factor[lane] = factor;
   scratch.open[lane] = open;
@@ -226,8 +227,7 @@ template <int dtype>
 GPU_DEVICE void add_queries(Sums &grad_key, Sums &grad_value, const sattn_cuda_general_grad &call, const Scratch &scratch,
                             const Key_place &place, int h, int branch, int lane) {
   const sattn_general_params &p = call.params.forward;
-  const Candidates queries =
-      list_queries(p, place.b, place.g, place.token, place.start, place.length, branch, call.order, call.slots);
+  const Candidates queries = list_queries(p, place.b, place.g, place.token, place.start, place.length, branch, call.order, call.slots);
   const int64_t total = candidate_count(queries);
   for (int64_t first = 0; first < total; first += kLanes) {
     const int position = first + lane < total ? candidate_token(queries, p, first + lane) : -1;
@@ -294,7 +294,7 @@ GPU_DEVICE void run_rows(const sattn_cuda_general_grad &call) {
   GPU_STATIC_SHARED(int, token, kWarps *kLanes);
   const sattn_general_params &p = call.params.forward;
   const int warp = (int)threadIdx.x / kLanes, lane = (int)threadIdx.x % kLanes;
-  const Scratch scratch = {row + warp * kMaxDim,         other + warp * kMaxDim, factor + warp * kLanes,
+  const Scratch scratch = {row + warp * kMaxDim,        other + warp * kMaxDim, factor + warp * kLanes,
                            probability + warp * kLanes, open + warp * kLanes,   token + warp * kLanes};
   const int64_t index = (int64_t)blockIdx.x * kWarps + warp;
   if (queries) {
@@ -304,10 +304,12 @@ GPU_DEVICE void run_rows(const sattn_cuda_general_grad &call) {
   }
 }
 
-} // namespace
+}  // namespace
 
-#define GRAD_KERNEL(name, body)                                                                                  \
-  GPU_KERNEL(name, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general_grad call) { body(call); } \
+#define GRAD_KERNEL(name, body)                                                                   \
+  GPU_KERNEL(name, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general_grad call) { \
+    body(call);                                                                                   \
+  }                                                                                               \
   GPU_REGISTER_KERNEL(name, SATTN_GENERAL_THREADS)
 GRAD_KERNEL(grad_query_fp32, (run_rows<1, true>));
 GRAD_KERNEL(grad_query_fp16, (run_rows<2, true>));

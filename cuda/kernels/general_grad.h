@@ -35,7 +35,7 @@ GPU_DEVICE float softcap_slope(float score, const sattn_general_params &p) {
 // ---- dY of a branch: dO, in GATED through the open gate
 
 struct Gate {
-  const void *logits; // NULL: always open
+  const void *logits;  // NULL: always open
   int64_t at;
   int dtype;
   bool per_element;
@@ -66,6 +66,6 @@ GPU_DEVICE float grad_branch(const void *grad_out, int64_t at, const Gate &gate,
   return load_element<dtype>(grad_out, at + c) * (gate.per_element ? sigmoid(gate_logit(gate, c)) : open);
 }
 
-} // namespace
+}  // namespace
 
 #endif

@@ -1,5 +1,5 @@
-// Who sees whom, as a list of candidates, and what the passes of the general path share. One warp works on one row and takes 32 candidates at
-// a time, one a lane.
+// Who sees whom, as a list of candidates, and what the passes of the general path share. One warp works on one row and takes 32 candidates
+// at a time, one a lane.
 //
 // The relation is walked both ways:
 //
@@ -18,7 +18,7 @@ namespace {
 constexpr int kLanes = 32;
 constexpr int kWarps = SATTN_GENERAL_THREADS / kLanes;
 constexpr int kMaxDim = 256;
-constexpr int kOwned = kMaxDim / kLanes; // elements of a row that a lane owns at most: c, c + 32, ...
+constexpr int kOwned = kMaxDim / kLanes;  // elements of a row that a lane owns at most: c, c + 32, ...
 constexpr uint32_t kNoBlock = 0xffffffffu;
 constexpr uint32_t kAllLanes = 0xffffffffu;
 
@@ -29,13 +29,13 @@ struct Row {
   int64_t b;
   int h, i;
   int position;
-  int length; // tokens that exist in this batch entry
+  int length;  // tokens that exist in this batch entry
 };
 
 // What a row sees as candidates 0..total-1: tokens [0, sinks), tokens [first, first + band), then `others` entries of a list: slots from
 // slot_first on, or the tokens of selected blocks. The last kind needs a test each.
 struct Candidates {
-  int lowest, last; // the tokens that causality and length allow
+  int lowest, last;  // the tokens that causality and length allow
   int sinks;
   int first;
   int band;
@@ -238,6 +238,6 @@ GPU_DEVICE float sigmoid(float logit) {
   return 1.0f / (1.0f + expf(-logit));
 }
 
-} // namespace
+}  // namespace
 
 #endif
