@@ -37,8 +37,8 @@ void fiber_copy(unsigned bytes, uint32_t shared, const void *global, unsigned so
 void fiber_copy_commit();
 void fiber_copy_wait(int pending);
 
-void fiber_shared_read(uint32_t address, void *to, unsigned bytes, const char *file, int line);
-void fiber_shared_write(uint32_t address, const void *from, unsigned bytes, const char *file, int line);
+void fiber_shared_read(uint32_t address, void *to, unsigned bytes, unsigned alignment, const char *file, int line);
+void fiber_shared_write(uint32_t address, const void *from, unsigned bytes, unsigned alignment, const char *file, int line);
 void fiber_atomic_begin(uint32_t address, void *old, unsigned bytes, const char *file, int line);
 void fiber_atomic_end(uint32_t address, const void *value, unsigned bytes);
 uint32_t fiber_dynamic_shared();

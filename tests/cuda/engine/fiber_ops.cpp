@@ -138,11 +138,11 @@ void fiber_copy_wait(int pending) {
   async_wait(current_thread->linear, pending);
 }
 
-void fiber_shared_read(uint32_t address, void *to, unsigned bytes, const char *file, int line) {
-  shared_read(current_thread->linear, address, to, bytes, SATTN_SIM_SITE);
+void fiber_shared_read(uint32_t address, void *to, unsigned bytes, unsigned alignment, const char *file, int line) {
+  shared_read(current_thread->linear, address, to, bytes, alignment, SATTN_SIM_SITE);
 }
-void fiber_shared_write(uint32_t address, const void *from, unsigned bytes, const char *file, int line) {
-  shared_write(current_thread->linear, address, from, bytes, SATTN_SIM_SITE);
+void fiber_shared_write(uint32_t address, const void *from, unsigned bytes, unsigned alignment, const char *file, int line) {
+  shared_write(current_thread->linear, address, from, bytes, alignment, SATTN_SIM_SITE);
 }
 void fiber_atomic_begin(uint32_t address, void *old, unsigned bytes, const char *file, int line) {
   shared_atomic_begin(current_thread->linear, address, old, bytes, SATTN_SIM_SITE);

@@ -83,11 +83,11 @@ struct gpu_sim_reference {
   int line;
   GPU_SIM_INLINE operator T() const {
     T v;
-    sattn_sim::fiber_shared_read(address, &v, sizeof v, file, line);
+    sattn_sim::fiber_shared_read(address, &v, sizeof v, alignof(T), file, line);
     return v;
   }
   GPU_SIM_INLINE T operator=(T v) const {
-    sattn_sim::fiber_shared_write(address, &v, sizeof v, file, line);
+    sattn_sim::fiber_shared_write(address, &v, sizeof v, alignof(T), file, line);
     return v;
   }
   GPU_SIM_INLINE T operator=(const gpu_sim_reference &o) const { return *this = (T)o; }

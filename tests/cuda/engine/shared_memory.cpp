@@ -157,17 +157,17 @@ uint32_t shared_allocate(const void *key, size_t bytes, size_t alignment, const 
   return shared_base + start;
 }
 
-void shared_read(unsigned thread, uint32_t address, void *to, unsigned bytes, const Site &site) {
-  const uint32_t offset = offset_of(address, bytes, bytes, site);
+void shared_read(unsigned thread, uint32_t address, void *to, unsigned bytes, unsigned alignment, const Site &site) {
+  const uint32_t offset = offset_of(address, bytes, alignment, site);
   check_read(offset, bytes, thread, false, site);
-  if (state.options.count_banks) banks_record(thread, offset, bytes, Bank_use::access, site);
+  if (state.options.count_banks && bytes <= 16) banks_record(thread, offset, bytes, Bank_use::access, site);
   memcpy(to, mem.bytes.data() + offset, bytes);
 }
 
-void shared_write(unsigned thread, uint32_t address, const void *from, unsigned bytes, const Site &site) {
-  const uint32_t offset = offset_of(address, bytes, bytes, site);
+void shared_write(unsigned thread, uint32_t address, const void *from, unsigned bytes, unsigned alignment, const Site &site) {
+  const uint32_t offset = offset_of(address, bytes, alignment, site);
   check_write(offset, bytes, thread, Cell_state::valid, false, site);
-  if (state.options.count_banks) banks_record(thread, offset, bytes, Bank_use::access, site);
+  if (state.options.count_banks && bytes <= 16) banks_record(thread, offset, bytes, Bank_use::access, site);
   memcpy(mem.bytes.data() + offset, from, bytes);
 }
 

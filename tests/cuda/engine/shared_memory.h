@@ -15,8 +15,8 @@ uint32_t shared_allocate(const void *key, size_t bytes, size_t alignment, const 
 // Bytes in use, dynamic and static, for the address-range messages and limits.
 uint32_t shared_bytes();
 
-void shared_read(unsigned thread, uint32_t address, void *to, unsigned bytes, const Site &site);
-void shared_write(unsigned thread, uint32_t address, const void *from, unsigned bytes, const Site &site);
+void shared_read(unsigned thread, uint32_t address, void *to, unsigned bytes, unsigned alignment, const Site &site);
+void shared_write(unsigned thread, uint32_t address, const void *from, unsigned bytes, unsigned alignment, const Site &site);
 // An atomic reads, gives the old value, and stores what `combine` makes of it.
 template <class T, class F>
 T shared_atomic(unsigned thread, uint32_t address, const Site &site, F combine);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutation tests of the engines: build a kernel with one injected mistake and demand that its test fails.
 
-    mutate.py --engine host|ptx --source DIR --build DIR [NAME...]
+    mutate.py --engine host|ptx --source DIR --programs DIR --simulator FILE [NAME...]
 
 Mistakes come in two kinds. A fault is code in a kernel under gpu_fault("name"); it is chosen by -DGPU_FAULT=name and
 both engines must see it. A wrapper mistake changes the text of gpu.h's device half; only the PTX engine can see that.
@@ -59,6 +59,7 @@ def instructions(ptx):
 class Mutator:
     def __init__(self, args):
         self.args = args
+        self.cxx = [args.cxx, *args.cxx_flags.split()]
         self.folder = tempfile.mkdtemp(prefix="sattn-mutation-")
         self.tests = os.path.join(args.source, "tests", "cuda")
         self.kernels = os.path.join(args.source, "cuda", "kernels")
@@ -83,9 +84,9 @@ class Mutator:
         obj = exe + ".o"
         includes = [f"-I{d}" for d in (self.kernels, os.path.join(self.tests, "engine"), os.path.join(self.tests, "ptx"),
                                        os.path.join(self.tests, "selftest"))]
-        self.compile([self.args.cxx, "-std=gnu++17", "-O1", "-Wno-unknown-pragmas", "-DSATTN_SIMULATE", "-DGPU_FAULT_RUNTIME", *includes, "-x", "c++",
+        self.compile([*self.cxx, "-std=gnu++17", "-O1", "-Wno-unknown-pragmas", "-DSATTN_SIMULATE", "-DGPU_FAULT_RUNTIME", *includes, "-x", "c++",
                       "-c", self.kernel, "-o", obj])
-        self.compile([self.args.cxx, obj, *self.objects(), os.path.join(self.args.build, "libsattn_simulator.a"), "-o", exe])
+        self.compile([*self.cxx, obj, *self.objects(), self.args.simulator, "-o", exe])
 
     def objects(self):
         """Test program and checks, compiled once."""
@@ -94,7 +95,7 @@ class Mutator:
             obj = os.path.join(self.folder, part + ".o")
             if not os.path.exists(obj):
                 includes = [f"-I{os.path.join(self.tests, d)}" for d in ("engine", "ptx", "selftest")]
-                self.compile([self.args.cxx, "-std=gnu++17", "-O1", *includes, "-c", os.path.join(self.tests, "selftest", part + ".cpp"),
+                self.compile([*self.cxx, "-std=gnu++17", "-O1", *includes, "-c", os.path.join(self.tests, "selftest", part + ".cpp"),
                               "-o", obj])
             out.append(obj)
         return out
@@ -106,7 +107,7 @@ class Mutator:
         return out
 
     def ptx_test(self, ptx, program="attention"):
-        program = os.path.join(self.args.build, "sattn_selftest_" + program)
+        program = os.path.join(self.args.programs, "sattn_selftest_" + program)
         return self.run([program, "quick"], env={**os.environ, "SATTN_SELFTEST_PTX": ptx})
 
     def wrapper_test(self, ptx, headers, name):
@@ -141,7 +142,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--engine", choices=["host", "ptx"], required=True)
     parser.add_argument("--source", required=True, help="the project's root")
-    parser.add_argument("--build", required=True, help="build folder of tests/cuda")
+    parser.add_argument("--programs", required=True, help="folder of the self-tests' programs")
+    parser.add_argument("--simulator", required=True, help="the engines' static library")
+    parser.add_argument("--cxx-flags", default="")
     parser.add_argument("--nvcc", default="nvcc")
     parser.add_argument("--cxx", default="c++")
     parser.add_argument("names", nargs="*")

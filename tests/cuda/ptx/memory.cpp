@@ -46,7 +46,7 @@ void read(Warp &w, const Instruction &i, const Place &p, unsigned lane, unsigned
   switch (p.space) {
     case Space::shared:
       if (p.address > 0xffffffffu) fail("bounds", i.site, "shared address %llx", (unsigned long long)p.address);
-      shared_read(w.thread(lane), (uint32_t)p.address, to, bytes, i.site);
+      shared_read(w.thread(lane), (uint32_t)p.address, to, bytes, bytes, i.site);
       return;
     case Space::local:
       if (p.address % bytes) fail("align", i.site, "local offset %llu is not a multiple of %u", (unsigned long long)p.address, bytes);
@@ -73,7 +73,7 @@ void write(Warp &w, const Instruction &i, const Place &p, unsigned lane, const u
   switch (p.space) {
     case Space::shared:
       if (p.address > 0xffffffffu) fail("bounds", i.site, "shared address %llx", (unsigned long long)p.address);
-      shared_write(w.thread(lane), (uint32_t)p.address, from, bytes, i.site);
+      shared_write(w.thread(lane), (uint32_t)p.address, from, bytes, bytes, i.site);
       return;
     case Space::local:
       if (p.address % bytes) fail("align", i.site, "local offset %llu is not a multiple of %u", (unsigned long long)p.address, bytes);
