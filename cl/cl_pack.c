@@ -30,7 +30,7 @@ static sattn_status bind(const sattn_context *context, cl_kernel kernel, const s
 }
 
 sattn_status sattn_cl_pack_prepare(const sattn_plan *plan, cl_kernel *out_kernel, sattn_error *error) {
-  static const char *const sources[] = {"kernel_params.h", "elements_wide.cl", "pack.cl", NULL};
+  static const char *const sources[] = {"kernel_params.h", "elements_wide.cl", "pack_rows.cl", "pack.cl", NULL};
   sattn_context *context = plan->context;
   sattn_cl_program *program = NULL;
   cl_kernel kernel = NULL;

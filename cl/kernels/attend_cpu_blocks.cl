@@ -141,10 +141,9 @@ static void finish_group(tile_state *t, int g, const tile_keys *from, const satt
   for (int r = g * 4; r < g * 4 + 4; ++r) finish_row(t, r, io);
 }
 
-/* One block of keys against the whole tile. `mask` says which tests the block needs beyond the staircase. */
-static void do_block(tile_state *t, const block_keys *keys, int mask, int is_last, const tile_keys *from, const sattn_list_layout *at,
-                     const bands *b, const tile_io *io) {
-  int first[GROUPS] __attribute__((aligned(64))), last[GROUPS] __attribute__((aligned(64))), open[GROUPS] __attribute__((aligned(64)));
+/* The keys first .. last-1 of a block that each group of rows can see; all of them see the keys before `open` as far as positions decide.
+ * `mask` says which tests the block needs beyond the staircase. */
+INLINE void find_steps(const tile_state *t, const block_keys *keys, int mask, const bands *b, int *first, int *last, int *open) {
   for (int g = 0; g < GROUPS; ++g) {
     first[g] = 0;
     last[g] = 64;
@@ -168,6 +167,18 @@ static void do_block(tile_state *t, const block_keys *keys, int mask, int is_las
     for (int g = 0; g < GROUPS; ++g) last[g] = min(last[g], end[g]);
   }
 #endif
+}
+
+/* A step of the staircase that ends inside the group's last vector needs the position test there. */
+INLINE int mask_inside(int mask, int open, int last) {
+  return open < ((last + 15) & ~15) ? mask : mask & ~MASK_POSITION;
+}
+
+/* One block of keys against the whole tile. */
+static void do_block(tile_state *t, const block_keys *keys, int mask, int is_last, const tile_keys *from, const sattn_list_layout *at,
+                     const bands *b, const tile_io *io) {
+  int first[GROUPS] __attribute__((aligned(64))), last[GROUPS] __attribute__((aligned(64))), open[GROUPS] __attribute__((aligned(64)));
+  find_steps(t, keys, mask, b, first, last, open);
   for (int g = 0; g < GROUPS; ++g) {
     if (t->loaded <= g) {
       load_group(t, g, io);
@@ -175,9 +186,7 @@ static void do_block(tile_state *t, const block_keys *keys, int mask, int is_las
     }
     prefetch_query(t, io);
     if (first[g] < last[g]) {
-      /* A step of the staircase that ends inside the group's last vector needs the position test there. */
-      const int inside = open[g] < ((last[g] + 15) & ~15) ? mask : mask & ~MASK_POSITION;
-      do_group(t, g, keys, first[g], last[g], inside, b);
+      do_group(t, g, keys, first[g], last[g], mask_inside(mask, open[g], last[g]), b);
     }
     if (is_last) finish_group(t, g, from, at, b, io);
   }
@@ -197,31 +206,60 @@ INLINE int find_block(global const int *block_last, int blocks, int slot) {
   return low;
 }
 
-/* Blocks of the band: the tile's own first, where nearly every row sees something, then the others from left to right. */
-static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+/* The blocks begin .. end-1 that the band of a tile touches. */
+typedef struct block_range {
+  int begin, end;
+} block_range;
+
+INLINE void find_band(const tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, block_range *band) {
   global const int *block_first = from->list + at->block_first, *block_last = from->list + at->block_last;
   const int blocks = (from->exists + 63) / 64, right = (int)(b->span - (uint)b->left);
   const int low = sub_sat(t->low_slot, b->left), high = add_sat(t->high_slot, right);
-  const int begin = find_block(block_last, blocks, low);
-  int end = min(find_block(block_last, blocks, high) + 1, blocks);
+  band->begin = find_block(block_last, blocks, low);
+  band->end = min(find_block(block_last, blocks, high) + 1, blocks);
   /* Where slots are positions, blocks beyond the last query hold nothing but future. */
   const int last = CAUSAL && SLOT_SORTED ? min(high, t->high_position) : high;
-  while (end > begin && block_first[end - 1] > last) --end;
-  const int own = find_block(block_last, blocks, t->low_slot), has_own = own >= begin && own < end;
+  while (band->end > band->begin && block_first[band->end - 1] > last) --band->end;
+}
+
+/* Block `block` of the keys; returns the tests that it needs against this tile. */
+INLINE int open_block(block_keys *keys, int block, const tile_state *t, const tile_keys *from, const sattn_list_layout *at,
+                      const bands *b) {
+  global const int *block_first = from->list + at->block_first, *block_last = from->list + at->block_last;
+  const int right = (int)(b->span - (uint)b->left), whole = block * 64 + 64 <= from->exists;
+  keys->key = from->key + block * (long)(64 * HEAD_DIM);
+  keys->value = from->value + block * (long)(64 * HEAD_DIM);
+  keys->position = from->list + at->key_position + block * 64;
+  keys->slot = from->list + at->key_slot + block * 64;
+  keys->other = from->list + at->key_other + block * 64;
+  int mask = (OTHER ? MASK_OTHER : 0) | (t->low_position < 0 ? MASK_POSITION : 0);
+  if (keys->position[63] > (CAUSAL ? t->low_position : NEVER - 1)) mask |= MASK_POSITION;
+  if (!whole || block_first[block] < sub_sat(t->high_slot, b->left) || block_last[block] > add_sat(t->low_slot, right)) mask |= MASK_BAND;
+  return mask;
+}
+
+/* The same for a block of sink keys. */
+INLINE int open_sinks(block_keys *keys, int block, const tile_keys *from, const sattn_list_layout *at) {
+  keys->key = from->sink_key + block * (long)(64 * HEAD_DIM);
+  keys->value = from->sink_value + block * (long)(64 * HEAD_DIM);
+  keys->position = from->list + at->sink_position + block * 64;
+  keys->slot = from->list + at->sink_slot + block * 64;
+  keys->other = from->list + at->sink_other + block * 64;
+  return MASK_POSITION | MASK_OUTSIDE | (OTHER ? MASK_OTHER : 0);
+}
+
+/* Blocks of the band: the tile's own first, where nearly every row sees something, then the others from left to right. */
+static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+  block_range band;
+  find_band(t, from, at, b, &band);
+  const int begin = band.begin, end = band.end;
+  const int own = find_block(from->list + at->block_last, (from->exists + 63) / 64, t->low_slot), has_own = own >= begin && own < end;
   const int final = from->sinks ? -1 : has_own && own == end - 1 && end - begin > 1 ? end - 2 : end - 1;
   for (int step = has_own ? begin - 1 : begin; step < end; ++step) {
     const int block = step < begin ? own : step;
     if (has_own && step == own) continue;
     block_keys keys;
-    keys.key = from->key + block * (long)(64 * HEAD_DIM);
-    keys.value = from->value + block * (long)(64 * HEAD_DIM);
-    keys.position = from->list + at->key_position + block * 64;
-    keys.slot = from->list + at->key_slot + block * 64;
-    keys.other = from->list + at->key_other + block * 64;
-    int mask = (OTHER ? MASK_OTHER : 0) | (t->low_position < 0 ? MASK_POSITION : 0);
-    const int whole = block * 64 + 64 <= from->exists;
-    if (keys.position[63] > (CAUSAL ? t->low_position : NEVER - 1)) mask |= MASK_POSITION;
-    if (!whole || block_first[block] < sub_sat(t->high_slot, b->left) || block_last[block] > add_sat(t->low_slot, right)) mask |= MASK_BAND;
+    const int mask = open_block(&keys, block, t, from, at, b);
     do_block(t, &keys, mask, block == final, from, at, b, io);
   }
 }
@@ -229,11 +267,7 @@ static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layou
 static void do_sinks(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
   for (int block = 0; block * 64 < from->sinks; ++block) {
     block_keys keys;
-    keys.key = from->sink_key + block * (long)(64 * HEAD_DIM);
-    keys.value = from->sink_value + block * (long)(64 * HEAD_DIM);
-    keys.position = from->list + at->sink_position + block * 64;
-    keys.slot = from->list + at->sink_slot + block * 64;
-    keys.other = from->list + at->sink_other + block * 64;
-    do_block(t, &keys, MASK_POSITION | MASK_OUTSIDE | (OTHER ? MASK_OTHER : 0), (block + 1) * 64 >= from->sinks, from, at, b, io);
+    const int mask = open_sinks(&keys, block, from, at);
+    do_block(t, &keys, mask, (block + 1) * 64 >= from->sinks, from, at, b, io);
   }
 }
