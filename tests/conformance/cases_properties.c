@@ -90,15 +90,16 @@ static void width_one_copies(test_env *env) {
   for (int dtype = SATTN_FP32; dtype <= SATTN_BF16; ++dtype) {
     test_call call;
     test_result result;
-    test_difference difference;
-    test_call_init(&call, env->mode, 2, 21, 21, 2, 2, 64);
+    test_call_init(&call, env->mode, 2, 21, 21, 2, 1, 64);
     call.attention.dtype = (sattn_dtype)dtype;
     if (test_mode_uses_sa(env->mode)) call.attention.window_sa = sattn_window_width(1);
     if (test_mode_uses_swa(env->mode)) call.attention.window_swa = sattn_window_width(1);
     test_call_fill(&call, &env->random, 1.0);
     if (!test_call_ok(env, &call, sattn_dtype_name((sattn_dtype)dtype), &result)) continue;
-    if (test_compare_bits("out", test_output_shape(&call, TEST_OUT), call.input[TEST_VALUE], result.output[TEST_OUT], &difference))
-      test_fail(env->suite, "%s: %s", sattn_dtype_name((sattn_dtype)dtype), difference.report);
+    for (int64_t row = 0; row < 2 * 21 * 2; ++row) {
+      if (memcmp(call.input[TEST_VALUE] + row / 2 * 64, result.output[TEST_OUT] + row * 64, 64 * sizeof(float)) != 0)
+        test_fail(env->suite, "%s: row %lld is not the value row", sattn_dtype_name((sattn_dtype)dtype), (long long)row);
+    }
   }
 }
 
@@ -123,7 +124,8 @@ static void ones(test_env *env) {
   }
 }
 
-/* Small integers, Q = 0, rows that see 1, 2, 4, 8 keys: sums and quotients are exact, so the result is, too. */
+/* Small integers, Q = 0, rows that see 1, 2, 4, 8 keys: sums and quotients are exact, so the result is, too. (UNION may join two passes by
+ * their LSE, which is exact in no base, so it is allowed its few units in the last place.) */
 static void exact_integers(test_env *env) {
   test_call call;
   test_result result;
@@ -138,12 +140,13 @@ static void exact_integers(test_env *env) {
   if (test_mode_uses_swa(env->mode)) call.attention.window_swa = sattn_window_width(8);
   if (!test_call_ok(env, &call, "integers", &result)) return;
   test_oracle(&call, 0, &exact);
+  double tolerance = env->mode == SATTN_UNION ? 2e-6 * 8 : 0;
   for (int64_t i = 0; i < 50; ++i) {
     int64_t count = test_oracle_visible(&call, SATTN_BAND_SA, 0, 0, i, seen);
     if (count & (count - 1)) continue;
     for (int64_t c = 0; c < 64; ++c) {
       size_t at = (size_t)(i * 2 * 64 + c);
-      if ((double)result.output[TEST_OUT][at] != exact.output[TEST_OUT][at])
+      if (!(fabs((double)result.output[TEST_OUT][at] - exact.output[TEST_OUT][at]) <= tolerance))
         test_fail(env->suite, "query %lld of %lld visible keys: %.9g, not %.9g", (long long)i, (long long)count,
                   (double)result.output[TEST_OUT][at], exact.output[TEST_OUT][at]);
     }

@@ -41,13 +41,28 @@ static void kernel_families(test_env *env) {
     test_env other = *env;
     other.context = context;
     test_call call;
-    test_call_init(&call, env->mode, 2, 70, 70, 4, 2, 64);
+    test_call_init(&call, env->mode, 2, 70, 70, 2, 2, 64);
     test_call_fill(&call, &env->random, 1.0);
     test_check_oracle(&other, &call, label);
     call.attention.causal = 0;
     test_check_oracle(&other, &call, label);
     sattn_context_destroy(&context);
   }
+}
+
+/* Small calls that together touch every kernel of the chosen family: what a slow checker of memory and races has time for. */
+static void every_kernel(test_env *env) {
+  test_call call;
+  test_call_init(&call, env->mode, 1, 70, 70, 2, 1, 64);
+  if (env->mode != SATTN_FULL) call.attention.sink_tokens = 2;
+  test_call_fill(&call, &env->random, 1.0);
+  test_check_oracle(env, &call, "fp32, causal");
+  test_call_init(&call, env->mode, 2, 9, 33, 2, 2, 16);
+  call.attention.dtype = SATTN_FP16;
+  call.attention.causal = 0;
+  call.attention.wrap = test_mode_uses_sa(env->mode);
+  test_call_fill(&call, &env->random, 1.0);
+  test_check_oracle(env, &call, "fp16, two-way");
 }
 
 /* No folder for compiled programs: none at all, one that cannot be made, one that is a file. */
@@ -125,6 +140,7 @@ static void family_by_environment(test_env *env) {
 void cases_runtime(test_suite *suite) {
   test_case_run(suite, "contexts-come-and-go", contexts_come_and_go);
   test_case_modes(suite, "kernel-families", MODES_ALL, kernel_families);
+  test_case_modes(suite, "every-kernel", MODES_ALL, every_kernel);
   test_case_run(suite, "cache-folders", cache_folders);
   test_case_run(suite, "exit-with-everything-open", exit_with_everything_open);
   test_case_run(suite, "trace-tells", trace_tells);

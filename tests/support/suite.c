@@ -28,12 +28,13 @@ static int parse_backend(const char *name, sattn_backend *out_backend) {
 }
 
 static int usage(const char *program) {
-  fprintf(stderr, "usage: %s --backend NAME [--device ID] [--case PATTERN]... [--seed N] [FOLDER]\n", program);
+  fprintf(stderr, "usage: %s --backend NAME [--device ID] [--case PATTERN]... [--skip PATTERN]... [--seed N] [FOLDER]\n", program);
   return 2;
 }
 
 int test_suite_parse(test_suite *suite, const test_exception *exceptions, int argc, char **argv) {
   int patterns = 0;
+  int skipped = 0;
   memset(suite, 0, sizeof *suite);
   suite->program = argv[0];
   suite->exceptions = exceptions;
@@ -53,6 +54,9 @@ int test_suite_parse(test_suite *suite, const test_exception *exceptions, int ar
     } else if (strcmp(argv[i - 1], "--case") == 0) {
       if (patterns == TEST_PATTERNS) return usage(argv[0]);
       suite->patterns[patterns++] = value;
+    } else if (strcmp(argv[i - 1], "--skip") == 0) {
+      if (skipped == TEST_PATTERNS) return usage(argv[0]);
+      suite->skipped[skipped++] = value;
     } else if (strcmp(argv[i - 1], "--seed") == 0) {
       suite->seed = strtoull(value, NULL, 0);
     } else {
@@ -81,6 +85,9 @@ static double now(void) {
 }
 
 static int is_wanted(const test_suite *suite, const char *name) {
+  for (int i = 0; i < TEST_PATTERNS && suite->skipped[i]; ++i) {
+    if (fnmatch(suite->skipped[i], name, 0) == 0) return 0;
+  }
   for (int i = 0; i < TEST_PATTERNS && suite->patterns[i]; ++i) {
     if (fnmatch(suite->patterns[i], name, 0) == 0) return 1;
   }

@@ -24,7 +24,8 @@ typedef struct test_suite {
   sattn_backend backend;
   const char *device;                  /* NULL: every device of the backend */
   const char *patterns[TEST_PATTERNS]; /* all NULL: every case */
-  const char *folder;                  /* what is left of the command line; may be NULL */
+  const char *skipped[TEST_PATTERNS];
+  const char *folder; /* what is left of the command line; may be NULL */
   uint64_t seed;
   const test_exception *exceptions;
   /* --- the device that cases run on now --- */
@@ -39,7 +40,8 @@ typedef struct test_suite {
   int passed, failed, excepted;
 } test_suite;
 
-/* Reads --backend B [--device ID] [--case PATTERN]... [--seed S] [FOLDER] and prints the seed. Returns 0, or 2 after a message. */
+/* Reads --backend B [--device ID] [--case PATTERN]... [--skip PATTERN]... [--seed S] [FOLDER] and prints the seed. Returns 0, or 2 after a
+ * message. */
 int test_suite_parse(test_suite *suite, const test_exception *exceptions, int argc, char **argv);
 
 /* Runs `cases` once for every device that was asked for, with a context each. Returns the exit status: 0, 1 if anything failed, 77 if the
