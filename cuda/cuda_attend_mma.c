@@ -10,14 +10,7 @@ static bool supports(const sattn_context *context, const sattn_problem *problem,
     snprintf(reason, SATTN_REASON_BYTES, "dtype fp32");
     return false;
   }
-  if (!sattn_cuda_band_supports(context, problem, maxima, reason)) return false;
-  uint64_t needed = SATTN_MMA_SHARED((unsigned)problem->head_dim);
-  if (needed > context->device.local_memory_bytes) {
-    snprintf(reason, SATTN_REASON_BYTES, "a thread block needs %llu bytes of shared memory, the device has %llu",
-             (unsigned long long)needed, (unsigned long long)context->device.local_memory_bytes);
-    return false;
-  }
-  return true;
+  return sattn_cuda_band_supports(context, problem, maxima, SATTN_MMA_SHARED((uint32_t)problem->head_dim), reason);
 }
 
 static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {

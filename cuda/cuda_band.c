@@ -20,8 +20,8 @@ typedef struct band_layout {
   uint64_t partial, partial_lse, first;
 } band_layout;
 
-bool sattn_cuda_band_supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
-  (void)context;
+bool sattn_cuda_band_supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t shared_bytes,
+                              char *reason) {
   const int d = problem->head_dim;
   if (problem->mode == SATTN_MOBA) {
     snprintf(reason, SATTN_REASON_BYTES, "mode moba");
@@ -34,6 +34,9 @@ bool sattn_cuda_band_supports(const sattn_context *context, const sattn_problem 
     snprintf(reason, SATTN_REASON_BYTES, "gates per element");
   } else if (maxima->keys > MAX_TOKENS || problem->order_length > MAX_TOKENS) {
     snprintf(reason, SATTN_REASON_BYTES, "more than %d tokens", MAX_TOKENS);
+  } else if (shared_bytes > context->device.local_memory_bytes) {
+    snprintf(reason, SATTN_REASON_BYTES, "a thread block needs %lu bytes of shared memory, the device has %llu",
+             (unsigned long)shared_bytes, (unsigned long long)context->device.local_memory_bytes);
   } else {
     return true;
   }

@@ -25,8 +25,9 @@ typedef struct sattn_cuda_band_state {
   void *general; /* for calls whose rows are not aligned */
 } sattn_cuda_band_state;
 
-/* What no fast kernel does. False, with a clause, for the general path. `shared_bytes` is what the kernel needs. */
-bool sattn_cuda_band_supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason);
+/* What no fast kernel does: false, with a clause. `shared_bytes` is what a thread block of the kernel needs. */
+bool sattn_cuda_band_supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t shared_bytes,
+                              char *reason);
 
 uint64_t sattn_cuda_band_workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, int32_t rows);
 sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_band_kernel *kernel, void **out_state, sattn_error *error);

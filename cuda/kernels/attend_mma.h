@@ -161,7 +161,7 @@ GPU_DEVICE Block_memory block_memory(gpu_shared<unsigned char> bytes) {
   memory.place = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, place));
   memory.key_tiles = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, keys));
   memory.source = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, source));
-  memory.rows = row_table<d>(bytes);
+  memory.rows = row_table<S>(bytes);
   return memory;
 }
 
@@ -212,11 +212,13 @@ GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, 
   auto stage_of = [&](int tile) { return (uint32_t)(tile % S::stages) * S::tile_bytes; };
   auto load_keys = [&](int tile) {
     const Source source = read_note<Source>(memory.source);
-    if (tile < tiles) load_rows<d>(memory.keys + stage_of(tile), tokens_of(tile), source.key, call.key.stride_token);
+    const uint16_t *rows = static_cast<const uint16_t *>(source.key);
+    if (tile < tiles) load_rows<d>(memory.keys + stage_of(tile), tokens_of(tile), rows, call.key.stride_token);
   };
   auto load_values = [&](int tile) {
     const Source source = read_note<Source>(memory.source);
-    if (tile < tiles) load_rows<d>(memory.values + stage_of(tile), tokens_of(tile), source.value, call.value.stride_token);
+    const uint16_t *rows = static_cast<const uint16_t *>(source.value);
+    if (tile < tiles) load_rows<d>(memory.values + stage_of(tile), tokens_of(tile), rows, call.value.stride_token);
   };
   load_keys(0);
   if (!S::staggered) load_values(0);
@@ -230,13 +232,13 @@ GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, 
     } else {
       load_keys(tile + 1);
       load_values(tile + 1);
-      load_index<d>(memory.index, read_note<Keys>(memory.key_tiles), tile + 2);
+      load_index<S>(memory.index, read_note<Keys>(memory.key_tiles), tile + 2);
     }
     gpu_cp_async_commit();
     Tile plan = {0};
     const Keys keys = read_note<Keys>(memory.key_tiles);
     GPU_UNROLL
-    for (int g = 0; g < S::groups; ++g) plan_group<d>(plan, g, call, keys, tile, tokens, memory.rows, group_of(warp, g));
+    for (int g = 0; g < S::groups; ++g) plan_group<S>(plan, g, call, keys, tile, tokens, memory.rows, group_of(warp, g));
     const bool whole = (plan.steps(0) & plan.steps(S::groups - 1)) == all;
     float score[S::groups][S::keys / 8][4];
     if (whole) {
@@ -248,7 +250,7 @@ GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, 
     if (S::staggered) {
       wait_for_copies<d>();
       load_keys(tile + 1);
-      load_index<d>(memory.index, read_note<Keys>(memory.key_tiles), tile + 2);
+      load_index<S>(memory.index, read_note<Keys>(memory.key_tiles), tile + 2);
       gpu_cp_async_commit();
     }
     if (whole) {
@@ -259,29 +261,24 @@ GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, 
   }
 }
 
-GPU_DEVICE Source source_of(const sattn_cuda_band &call, const Place &place) {
-  const uint16_t *keys = static_cast<const uint16_t *>(call.key_rows), *values = static_cast<const uint16_t *>(call.value_rows);
-  Source source;
-  source.key = keys + call.key.offset + place.b * call.key.stride_batch + place.g * call.key.stride_head;
-  source.value = values + call.value.offset + place.b * call.value.stride_batch + place.g * call.value.stride_head;
-  return source;
-}
-
 // Shared memory up to the point where the tiles can begin. Returns how many there are.
 template <int d>
 GPU_DEVICE int prepare_block(const sattn_cuda_band &call, gpu_shared<unsigned char> bytes, const Block_memory &memory, int warp, int lane) {
+  using S = Shape<d>;
   const Place place = locate(call);
-  const Keys keys = keys_of(call, place, Shape<d>::keys);
+  const Keys keys = keys_of(call, place, S::keys);
   if (threadIdx.x == 0) {
     write_note(memory.place, place);
     write_note(memory.key_tiles, keys);
-    write_note(memory.source, source_of(call, place));
+    write_note(memory.source, source_of<uint16_t>(call, place));
   }
-  fill_row_table<d>(memory.rows, call, place);
-  load_index<d>(memory.index, keys, 0);
-  load_index<d>(memory.index, keys, 1);
+  fill_row_table<S>(memory.rows, call, place);
+  load_index<S>(memory.index, keys, 0);
+  load_index<S>(memory.index, keys, 1);
   __syncthreads();
-  bound_groups<d>(memory.rows, warp, lane);
+  GPU_UNROLL
+  for (int g = 0; g < S::groups; ++g) bound_group<S>(memory.rows, group_of(warp, g), lane);
+  __syncwarp();
   load_queries<d>(memory.queries, memory.rows, call, place);
   gpu_cp_async_commit();
   gpu_cp_async_wait<0>();

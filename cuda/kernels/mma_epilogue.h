@@ -6,7 +6,7 @@
 #define SATTN_CUDA_KERNELS_MMA_EPILOGUE_H
 
 #include "mma_softmax.h"
-#include "redo_row.h"
+#include "row_results.h"
 
 namespace {
 
@@ -15,23 +15,6 @@ struct Sums {
   float out[Shape<d>::groups][d / 8][4];
   float max[Shape<d>::groups][2], sum[Shape<d>::groups][2];
 };
-
-GPU_DEVICE int64_t lse_index(const sattn_cuda_band &call, const Place &place, int r, int query) {
-  return (place.b * call.heads + place.head + r % call.pack) * (int64_t)call.queries + query;
-}
-
-// Every lane of a row gets the maximum; the sum counts once, so only the first of the four has it.
-GPU_DEVICE void start_row(float &max, float &sum, const sattn_cuda_band &call, const Place &place, int r, int query, int lane) {
-  max = -GPU_INFINITY;
-  sum = 0.0f;
-  if (query < 0) return;
-  if (call.start == SATTN_BAND_CONTINUED) {
-    max = gpu_load(call.partial_lse + lse_index(call, place, r, query)) * kLog2e;
-  } else if (call.sink_logits) {
-    max = gpu_load(call.sink_logits + place.head + r % call.pack) * kLog2e;
-  }
-  if (lane % 4 == 0 && max > -GPU_INFINITY) sum = 1.0f;
-}
 
 template <int d>
 GPU_DEVICE void start_sums(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Row_table &rows, int warp, int lane) {
@@ -43,7 +26,7 @@ GPU_DEVICE void start_sums(Sums<d> &sums, const sattn_cuda_band &call, const Pla
     GPU_UNROLL
     for (int e = 0; e < 2; ++e) {
       const int r = group_of(warp, g) * 16 + lane / 4 + 8 * e, query = rows.query[r];
-      start_row(sums.max[g][e], sums.sum[g][e], call, place, r, query, lane);
+      start_row(sums.max[g][e], sums.sum[g][e], call, place, r, query, lane % 4 == 0);
       if (call.start != SATTN_BAND_CONTINUED || query < 0) continue;
       const float *partial = call.partial + lse_index(call, place, r, query) * d + lane % 4 * 2;
       GPU_UNROLL
@@ -54,12 +37,6 @@ GPU_DEVICE void start_sums(Sums<d> &sums, const sattn_cuda_band &call, const Pla
       }
     }
   }
-}
-
-GPU_DEVICE float gate_of(const void *logits, const sattn_kernel_tensor &gate, const sattn_cuda_band &call, int64_t b, int query, int head) {
-  const float logit =
-      load_element_of(call.gate_dtype, logits, gate.offset + b * gate.stride_batch + query * gate.stride_token + head * gate.stride_head);
-  return gpu_reciprocal(1.0f + gpu_exp2(-logit * kLog2e));
 }
 
 // Two elements of a gated row.
@@ -106,29 +83,16 @@ template <class T, int dtype, int d>
 GPU_DEVICE void redo(gpu_shared<unsigned char> bytes, const sattn_cuda_band &call, const Place &place, const Keys &keys,
                      const Row_table &rows, int r, int lane) {
   constexpr int owned = (d + 31) / 32;
-  const Row row = {rows.query[r], rows.limit[r], rows.slot[r], rows.position[r]};
-  const int head = place.head + r % call.pack;
-  Redo at;
-  at.query = call.query.offset + place.b * call.query.stride_batch + row.query * call.query.stride_token + head * call.query.stride_head;
-  at.key = call.key.offset + place.b * call.key.stride_batch + place.g * call.key.stride_head;
-  at.value = call.value.offset + place.b * call.value.stride_batch + place.g * call.value.stride_head;
-  at.tile_keys = Shape<d>::keys;
-  const int64_t lse_at = lse_index(call, place, r, row.query);
-  Redo_sums sums;
-  start_row(sums.max, sums.sum, call, place, r, row.query, 0);
   float out[owned];
-  GPU_UNROLL
-  for (int i = 0; i < owned; ++i) {
-    const int c = lane + 32 * i;
-    out[i] = call.start == SATTN_BAND_CONTINUED && c < d ? gpu_load(call.partial + lse_at * d + c) : 0.0f;
-  }
-  redo_row<dtype, owned>(sums, out, call, keys, row, at, d, lane);
+  redo_values<dtype, owned>(out, call, place, keys, rows.query[r], rows.limit[r], rows.slot[r], rows.position[r], r, d, Shape<d>::keys,
+                            lane);
+  const int64_t partial_at = lse_index(call, place, r, rows.query[r]) * d;
   GPU_UNROLL
   for (int i = 0; i < owned; ++i) {
     const int c = lane + 32 * i;
     if (c >= d) continue;
     if (call.finish == SATTN_BAND_PARTIAL) {
-      gpu_store(call.partial + lse_at * d + c, out[i]);
+      gpu_store(call.partial + partial_at + c, out[i]);
     } else {
       gpu_shared_cast<uint16_t>(bytes, chunk_offset<d, Shape<d>::rows>(r, c / 8) + c % 8 * 2)[0] = T::from_float(out[i]);
     }

@@ -13,44 +13,6 @@
 
 namespace {
 
-// What is to be done with a tile, in one register.
-struct Tile {
-  uint32_t bits;
-  GPU_DEVICE_MEMBER uint32_t steps(int g) const { return bits >> 4 * g & 15; }
-  GPU_DEVICE_MEMBER bool has(int g, int step) const { return bits >> (4 * g + step) & 1; }
-  GPU_DEVICE_MEMBER bool masked(int g) const { return bits >> (8 + g) & 1; }  // some rows of the group do not see some keys of its steps
-  GPU_DEVICE_MEMBER bool sink() const { return bits >> 10 & 1; }
-};
-
-// Keys of a tile ascend by token, so the steps that causality leaves are the first ones. A band of the identity order ends on both sides.
-template <int d>
-GPU_DEVICE void plan_group(Tile &plan, int g, const sattn_cuda_band &call, const Keys &keys, int tile, gpu_shared<uint32_t> tokens,
-                           const Row_table &table, int group) {
-  using S = Shape<d>;
-  const int4 rows = table.bounds[group];
-  const bool sink = is_sink_tile(keys, tile), listed = keys.list && !sink;
-  const int base = listed ? 0 : key_index(keys, tile, 0, S::keys);
-  const int64_t low = sink ? -1 : (int64_t)rows.z - call.left, high = sink ? kNoToken : (int64_t)rows.w + call.right;
-  uint32_t steps = 0;
-  GPU_UNROLL
-  for (int step = 0; step < S::keys / 16; ++step) {
-    const int first = listed ? (int)tokens[2 * 16 * step] : base + 16 * step;
-    const bool seen = first <= rows.y - (gpu_fault("causal_skip_early") ? 8 : 0) && (listed || (first + 15 >= low && first <= high));
-    steps |= (uint32_t)seen << step;
-  }
-  bool whole = call.exclude == 0;
-  if (listed) {
-    const int slots = (keys.first + (tile - keys.sink_tiles) * S::keys) / SATTN_BAND_BLOCK * SATTN_BAND_BLOCK;
-    whole &= (int)tokens[2 * (S::keys - 1)] <= rows.x && call.dense;
-    whole &= slots >= (int64_t)rows.w - call.left && slots + SATTN_BAND_BLOCK - 1 <= (int64_t)rows.z + call.right;
-  } else {
-    const int last = base + S::keys - 1;
-    whole &= last < (sink ? keys.sink_end : keys.end) && last <= rows.x;
-    whole &= sink || (base >= (int64_t)rows.w - call.left && last <= (int64_t)rows.z + call.right);
-  }
-  plan.bits |= steps << 4 * g | (uint32_t)!whole << (8 + g) | (uint32_t)sink << 10;
-}
-
 // s <- c log2(e) tanh(s scale / c), by exp2: good to 1e-7 c.
 template <int d>
 GPU_DEVICE void cap_scores(float (*score)[4], const sattn_cuda_band &call, uint32_t steps) {

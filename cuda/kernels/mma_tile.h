@@ -1,8 +1,9 @@
 // Shared memory of the tensor-core kernels, and moving rows into it.
 //
-//     queries  [rows][d]                 index  [4][keys]  token, slot of the keys of four tiles
-//     keys     [stages][keys][d]         rows   [rows]     query, limit, slot, position
-//     values   [stages][keys][d]         bounds [rows / 16] lowest and highest limit and slot of a group
+//     queries  [rows][d]
+//     keys     [stages][keys][d]
+//     values   [stages][keys][d]
+//     what tile_index.h says
 //
 // A row is cut into chunks of 16 bytes. The first d / 64 * 8 chunks lie in rows of their own, the rest of d = 80 and 96 in narrower rows
 // behind them. Inside a row, chunk c of row r stands at c ^ (r & 7) (narrow rows: fewer bits), so that the eight rows of an 8 x 8 matrix
@@ -14,53 +15,16 @@
 #ifndef SATTN_CUDA_KERNELS_MMA_TILE_H
 #define SATTN_CUDA_KERNELS_MMA_TILE_H
 
-#include <stddef.h>
-#include <string.h>
-
-#include "band.h"
 #include "mma_shape.h"
+#include "tile_index.h"
 
 namespace {
-
-constexpr int kThreads = SATTN_BAND_THREADS;
-constexpr int kWarps = kThreads / 32;
-constexpr int kIndexTiles = 4;
-
-// Where keys and values of this batch entry and head lie.
-struct Source {
-  const uint16_t *key, *value;
-};
-
-// What all threads know of their work. Kept in shared memory, because registers are what these kernels have least of.
-struct Notes {
-  Place place;
-  Keys keys;
-  Source source;
-};
-
-// A note goes in and out 16 bytes at a time.
-template <class Note>
-GPU_DEVICE void write_note(gpu_shared<uint4> target, const Note &note) {
-  static_assert(sizeof(Note) % sizeof(uint4) == 0, "notes are counted in 16 bytes");
-  uint4 words[sizeof(Note) / sizeof(uint4)];
-  memcpy(words, &note, sizeof note);
-  GPU_UNROLL
-  for (int i = 0; i < (int)(sizeof(Note) / sizeof(uint4)); ++i) target[i] = words[i];
-}
-template <class Note>
-GPU_DEVICE Note read_note(gpu_shared<uint4> source) {
-  uint4 words[sizeof(Note) / sizeof(uint4)];
-  GPU_UNROLL
-  for (int i = 0; i < (int)(sizeof(Note) / sizeof(uint4)); ++i) words[i] = source[i];
-  Note note;
-  memcpy(&note, words, sizeof note);
-  return note;
-}
 
 // How the kernel for head dimension d is cut. kernels/mma_shape.h tells the host how much shared memory that takes.
 template <int d>
 struct Shape {
-  static constexpr int groups = d > 128 ? 1 : 2;     // of 16 rows, per warp
+  static constexpr int groups = d > 128 ? 1 : 2;  // per warp
+  static constexpr int group_rows = 16;
   static constexpr int rows = 16 * groups * kWarps;  // of a thread block
   static constexpr int keys = d >= 128 ? 32 : 64;    // of a tile
   static constexpr bool staggered = d > 128;         // one buffer each for keys and values, filled in turn; else two
@@ -155,22 +119,6 @@ GPU_DEVICE uint32_t piece_address(uint32_t base, const Pieces &pieces, int row, 
          (uint32_t)(row * S::narrow * 16);
 }
 
-// Token and slot of the keys of a tile. List entries arrive with the next group of copies, everything else at the next barrier.
-template <int d>
-GPU_DEVICE void load_index(gpu_shared<uint2> index, const Keys &keys, int tile) {
-  using S = Shape<d>;
-  const int k = (int)threadIdx.x;
-  if (k >= S::keys || tile >= keys.tiles) return;
-  const gpu_shared<uint2> place = index + (tile % kIndexTiles * S::keys + k);
-  const int at = key_index(keys, tile, k, S::keys);
-  const bool listed = keys.list && !is_sink_tile(keys, tile);
-  if (listed && (at >= 0 || gpu_fault("order_past_tail"))) {
-    gpu_cp_async<8>(gpu_shared_address(place), keys.list + (at >= 0 ? at : keys.end), 8u);
-  } else {
-    place[0] = at >= 0 ? make_uint2((uint32_t)at, (uint32_t)at) : make_uint2((uint32_t)kNoToken, 0u);
-  }
-}
-
 // Rows of a key tile whose index is there. Rows of keys that are not there become zeros.
 template <int d>
 GPU_DEVICE void load_rows(uint32_t shared, gpu_shared<uint32_t> tokens, const uint16_t *rows, int64_t stride) {
@@ -181,52 +129,6 @@ GPU_DEVICE void load_rows(uint32_t shared, gpu_shared<uint32_t> tokens, const ui
     if (gpu_fault("tail_not_zeroed") && !there) return;
     gpu_cp_async<16>(shared + offset, rows + (there ? token : 0) * stride + c * 8, there ? 16u : 0u);
   });
-}
-
-// What is known of the rows of the tile, in shared memory.
-struct Row_table {
-  gpu_shared<int> query, limit, slot, position;
-  gpu_shared<int4> bounds;  // of the rows of a group that exist: limit from x to y (y = -1: none exists), slot from z to w
-};
-
-template <int d>
-GPU_DEVICE Row_table row_table(gpu_shared<unsigned char> memory) {
-  using S = Shape<d>;
-  Row_table table;
-  table.query = gpu_shared_cast<int>(memory, S::rows_at);
-  table.limit = table.query + S::rows;
-  table.slot = table.limit + S::rows;
-  table.position = table.slot + S::rows;
-  table.bounds = gpu_shared_cast<int4>(table.position, S::rows * 4);
-  return table;
-}
-
-template <int d>
-GPU_DEVICE void fill_row_table(const Row_table &table, const sattn_cuda_band &call, const Place &place) {
-  const int r = (int)threadIdx.x;
-  if (r >= Shape<d>::rows) return;
-  const Row row = row_of(call, place, r);
-  table.query[r] = row.query;
-  table.limit[r] = row.limit;
-  table.slot[r] = row.slot;
-  table.position[r] = row.position;
-}
-
-// After the barrier behind fill_row_table; a warp may read the bounds of its own groups at once.
-template <int d>
-GPU_DEVICE void bound_groups(const Row_table &table, int warp, int lane) {
-  GPU_UNROLL
-  for (int g = 0; g < Shape<d>::groups; ++g) {
-    const int group = group_of(warp, g), r = group * 16 + lane % 16;
-    const int limit = table.limit[r], slot = table.slot[r];
-    int4 bounds;
-    bounds.x = __reduce_min_sync(kAllLanes, limit < 0 ? kNoToken : limit);
-    bounds.y = __reduce_max_sync(kAllLanes, limit);
-    bounds.z = __reduce_min_sync(kAllLanes, limit < 0 ? kNoToken : slot);
-    bounds.w = __reduce_max_sync(kAllLanes, limit < 0 ? 0 : slot);
-    if (lane == 0) table.bounds[group] = bounds;
-  }
-  __syncwarp();
 }
 
 // Query rows; those that are not there become zeros.

@@ -97,7 +97,6 @@ GPU_DEVICE void redo_row(Redo_sums &sums, float *out, const sattn_cuda_band &cal
   const float inverse = 1.0f / sums.sum;
   GPU_UNROLL
   for (int i = 0; i < owned; ++i) out[i] *= inverse;
-  sums.lse = (sums.max + gpu_log2(sums.sum)) * kLn2;
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+// First and last part of the fp32 kernels: what the sums start from, and where results go. A thread holds whole chunks of 16 bytes, which
+// 16 lanes write side by side.
+#ifndef SATTN_CUDA_KERNELS_FP32_EPILOGUE_H
+#define SATTN_CUDA_KERNELS_FP32_EPILOGUE_H
+
+#include "fp32_tile.h"
+#include "row_results.h"
+
+namespace {
+
+template <int d>
+struct Sums {
+  float4 out[Shape<d>::lane_rows][Shape<d>::lane_chunks];
+  float max[Shape<d>::lane_rows], sum[Shape<d>::lane_rows];
+};
+
+// Whether the lane owns its chunk number m, which is c.
+template <int d>
+GPU_DEVICE bool owns(int c) {
+  return Shape<d>::chunks % kHalf == 0 || c < Shape<d>::chunks;
+}
+
+template <int d>
+GPU_DEVICE void start_sums(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Row_table &rows, int half, int l) {
+  using S = Shape<d>;
+  GPU_UNROLL
+  for (int i = 0; i < S::lane_rows; ++i) {
+    const int r = half * S::lane_rows + i, query = rows.query[r];
+    start_row(sums.max[i], sums.sum[i], call, place, r, query, l == 0);
+    GPU_UNROLL
+    for (int m = 0; m < S::lane_chunks; ++m) {
+      const int c = l + m * kHalf;
+      sums.out[i][m] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      if (call.start != SATTN_BAND_CONTINUED || query < 0 || !owns<d>(c)) continue;
+      sums.out[i][m] = gpu_load(reinterpret_cast<const float4 *>(call.partial + lse_index(call, place, r, query) * d) + c);
+    }
+  }
+}
+
+GPU_DEVICE float4 mix_chunk(float4 first, float4 second, float gate_first, float gate_second) {
+  return make_float4(gate_first * first.x + gate_second * second.x, gate_first * first.y + gate_second * second.y,
+                     gate_first * first.z + gate_second * second.z, gate_first * first.w + gate_second * second.w);
+}
+
+// One chunk of a finished row on its way out.
+template <int d>
+GPU_DEVICE void store_chunk(float4 chunk, const sattn_cuda_band &call, const Place &place, int r, int query, int c) {
+  const int head = place.head + r % call.pack;
+  if (call.finish == SATTN_BAND_PARTIAL) {
+    gpu_store(reinterpret_cast<float4 *>(call.partial + lse_index(call, place, r, query) * d) + c, chunk);
+    return;
+  }
+  if (call.finish == SATTN_BAND_GATED) {
+    const int64_t at = ((place.b * call.queries + query) * call.heads + head) * d + c * 4;
+    if (call.second) gpu_store(reinterpret_cast<float4 *>(static_cast<float *>(call.second) + at), chunk);
+    const float4 first = gpu_load(reinterpret_cast<const float4 *>(static_cast<const float *>(call.first) + at));
+    chunk = mix_chunk(first, chunk, gate_of(call.first_logits, call.gate_first, call, place.b, query, head),
+                      gate_of(call.second_logits, call.gate_second, call, place.b, query, head));
+  }
+  const int64_t at =
+      call.out.offset + place.b * call.out.stride_batch + query * call.out.stride_token + head * call.out.stride_head + c * 4;
+  gpu_store(reinterpret_cast<float4 *>(static_cast<float *>(call.out_rows) + at), chunk);
+}
+
+// One row again, by the whole warp; its elements go from lane to lane by way of the row of probabilities that nobody needs any more.
+template <int d>
+GPU_DEVICE void redo(gpu_shared<float> scratch, const sattn_cuda_band &call, const Place &place, const Keys &keys, const Row_table &rows,
+                     int r, int lane) {
+  constexpr int owned = d / 32 + (d % 32 != 0);
+  float out[owned];
+  redo_values<1, owned>(out, call, place, keys, rows.query[r], rows.limit[r], rows.slot[r], rows.position[r], r, d, Shape<d>::keys, lane);
+  __syncwarp();
+  GPU_UNROLL
+  for (int i = 0; i < owned; ++i) {
+    const int c = lane + 32 * i;
+    if (c < d) scratch[c] = out[i];
+  }
+  __syncwarp();
+  const gpu_shared<float4> chunks = gpu_shared_cast<float4>(scratch, 0);
+  for (int c = lane; c < Shape<d>::chunks; c += 32) store_chunk<d>(chunks[c], call, place, r, rows.query[r], c);
+}
+
+// Results of one row of each half warp. True if the lane's part of it came out not finite although the row exists.
+template <int d>
+GPU_DEVICE bool finish_row(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Row_table &rows, int i, int half, int l) {
+  using S = Shape<d>;
+  const int r = half * S::lane_rows + i, query = rows.query[r];
+  const bool empty = rows.limit[r] < 0;
+  float sum = sums.sum[i];
+  GPU_UNROLL
+  for (int step = 1; step < kHalf; step *= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
+  if (query < 0) return false;
+  const float inverse = 1.0f / sum;
+  float check = 0.0f;  // infinity times 0 is NaN
+  GPU_UNROLL
+  for (int m = 0; m < S::lane_chunks; ++m) {
+    const float4 o = sums.out[i][m];
+    const float4 chunk =
+        empty ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : make_float4(o.x * inverse, o.y * inverse, o.z * inverse, o.w * inverse);
+    check += chunk.x * 0.0f + chunk.y * 0.0f + chunk.z * 0.0f + chunk.w * 0.0f;
+    const int c = l + m * kHalf;
+    if (owns<d>(c)) store_chunk<d>(chunk, call, place, r, query, c);
+  }
+  float *lse = call.finish == SATTN_BAND_PARTIAL ? call.partial_lse : call.lse;
+  if (lse && l == 0) gpu_store(lse + lse_index(call, place, r, query), empty ? -GPU_INFINITY : (sums.max[i] + gpu_log2(sum)) * kLn2);
+  return check != 0.0f;
+}
+
+template <int d>
+GPU_DEVICE void finish(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Keys &keys, gpu_shared<float> scratch,
+                       const Row_table &rows, int half, int l) {
+  using S = Shape<d>;
+  uint32_t bad = 0;  // a bit per row of the warp
+  GPU_UNROLL
+  for (int i = 0; i < S::lane_rows; ++i) {
+    if (finish_row<d>(sums, call, place, rows, i, half, l)) bad |= 1u << (half % 2 * S::lane_rows + i);
+  }
+  GPU_NO_UNROLL
+  for (bad = __reduce_or_sync(kAllLanes, bad); bad; bad &= bad - 1) {
+    redo<d>(scratch, call, place, keys, rows, half / 2 * S::group_rows + __ffs((int)bad) - 1, half % 2 * kHalf + l);
+  }
+}
+
+}  // namespace
+
+#endif

@@ -1,0 +1,56 @@
+// What one row starts from and becomes, in all fast kernels.
+#ifndef SATTN_CUDA_KERNELS_ROW_RESULTS_H
+#define SATTN_CUDA_KERNELS_ROW_RESULTS_H
+
+#include "redo_row.h"
+
+namespace {
+
+GPU_DEVICE int64_t lse_index(const sattn_cuda_band &call, const Place &place, int r, int query) {
+  return (place.b * call.heads + place.head + r % call.pack) * (int64_t)call.queries + query;
+}
+
+// Every lane of a row gets the maximum; the sum counts once, so only one of them has it.
+GPU_DEVICE void start_row(float &max, float &sum, const sattn_cuda_band &call, const Place &place, int r, int query, bool counts) {
+  max = -GPU_INFINITY;
+  sum = 0.0f;
+  if (query < 0) return;
+  if (call.start == SATTN_BAND_CONTINUED) {
+    max = gpu_load(call.partial_lse + lse_index(call, place, r, query)) * kLog2e;
+  } else if (call.sink_logits) {
+    max = gpu_load(call.sink_logits + place.head + r % call.pack) * kLog2e;
+  }
+  if (counts && max > -GPU_INFINITY) sum = 1.0f;
+}
+
+GPU_DEVICE float gate_of(const void *logits, const sattn_kernel_tensor &gate, const sattn_cuda_band &call, int64_t b, int query, int head) {
+  const float logit =
+      load_element_of(call.gate_dtype, logits, gate.offset + b * gate.stride_batch + query * gate.stride_token + head * gate.stride_head);
+  return gpu_reciprocal(1.0f + gpu_exp2(-logit * kLog2e));
+}
+
+// Row r of the tile by redo_row. Its maximum and sum are not affected by what a value row holds, so its LSE stays.
+template <int dtype, int owned>
+GPU_DEVICE void redo_values(float *out, const sattn_cuda_band &call, const Place &place, const Keys &keys, int query, int limit, int slot,
+                            int position, int r, int d, int tile_keys, int lane) {
+  const Row row = {query, limit, slot, position};
+  const int head = place.head + r % call.pack;
+  Redo at;
+  at.query = call.query.offset + place.b * call.query.stride_batch + query * call.query.stride_token + head * call.query.stride_head;
+  at.key = call.key.offset + place.b * call.key.stride_batch + place.g * call.key.stride_head;
+  at.value = call.value.offset + place.b * call.value.stride_batch + place.g * call.value.stride_head;
+  at.tile_keys = tile_keys;
+  const int64_t partial_at = lse_index(call, place, r, query) * d;
+  Redo_sums sums;
+  start_row(sums.max, sums.sum, call, place, r, query, true);
+  GPU_UNROLL
+  for (int i = 0; i < owned; ++i) {
+    const int c = lane + 32 * i;
+    out[i] = call.start == SATTN_BAND_CONTINUED && c < d ? gpu_load(call.partial + partial_at + c) : 0.0f;
+  }
+  redo_row<dtype, owned>(sums, out, call, keys, row, at, d, lane);
+}
+
+}  // namespace
+
+#endif
