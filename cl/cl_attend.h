@@ -25,6 +25,7 @@ typedef struct sattn_cl_attend {
 } sattn_cl_attend;
 
 extern const sattn_cl_attend sattn_cl_attend_cpu;
+extern const sattn_cl_attend sattn_cl_attend_cpu_grad;
 extern const sattn_cl_attend sattn_cl_attend_gpu;
 extern const sattn_cl_attend sattn_cl_attend_general;
 extern const sattn_cl_attend sattn_cl_attend_general_grad;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cl_attend.h"
+#include "cl_attend_cpu.h"
 #include "cl_pack.h"
 #include "cl_program.h"
 
@@ -33,11 +34,11 @@ typedef struct cpu_layout {
   int64_t partial, partial_lse;
 } cpu_layout;
 
-static int pass_count(const sattn_problem *problem) {
+int sattn_cl_cpu_passes(const sattn_problem *problem) {
   return problem->mode == SATTN_UNION || problem->mode == SATTN_GATED ? 2 : 1;
 }
 
-static bool pass_is_identity(const sattn_problem *problem, int pass) {
+bool sattn_cl_cpu_pass_is_identity(const sattn_problem *problem, int pass) {
   return pass == 1 || !problem->uses_sa;
 }
 
@@ -55,8 +56,7 @@ static int heads_per_tile(const sattn_problem *problem) {
   return problem->group % 2 == 0 ? 2 : 1;
 }
 
-/* Vectors of 16 output columns that are summed at once: 4 rows of them and what they need fit the registers. */
-static int columns_of(int32_t head_dim) {
+int sattn_cl_cpu_columns(int32_t head_dim) {
   return head_dim == 80 ? 5 : head_dim == 96 ? 3 : 4;
 }
 
@@ -85,9 +85,9 @@ static bool supports(const sattn_context *context, const sattn_problem *problem,
 static cpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   cpu_layout layout;
   memset(&layout, 0, sizeof layout);
-  int passes = pass_count(problem);
+  int passes = sattn_cl_cpu_passes(problem);
   for (int pass = 0; pass < passes; ++pass) {
-    layout.lists[pass] = sattn_cl_lists_carve(problem, sizes, pass_is_identity(problem, pass), end);
+    layout.lists[pass] = sattn_cl_lists_carve(problem, sizes, sattn_cl_cpu_pass_is_identity(problem, pass), end);
   }
   layout.packed = sattn_cl_pack_carve(problem, sizes, layout.lists[0].blocks, end);
   layout.sinks = sattn_cl_pack_carve(problem, sizes, layout.lists[passes - 1].sink_blocks, end);
@@ -210,8 +210,8 @@ static sattn_status prepare_pass(const sattn_plan *plan, int pass, cl_kernel *ke
   char options[256];
   snprintf(options, sizeof options,
            "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DHEADS_PER_TILE=%d -DCOLUMNS=%d",
-           (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || pass_is_identity(problem, pass),
-           kind == PASS_UNION, problem->softcap > 0.0f, kind, heads_per_tile(problem), columns_of(problem->head_dim));
+           (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || sattn_cl_cpu_pass_is_identity(problem, pass),
+           kind == PASS_UNION, problem->softcap > 0.0f, kind, heads_per_tile(problem), sattn_cl_cpu_columns(problem->head_dim));
   sattn_cl_program *program = NULL;
   sattn_status status = sattn_cl_program_get(plan->context, sources, options, &program, error);
   if (status == SATTN_OK) status = sattn_cl_kernel_create(plan->context, program, "attend_cpu", kernel, error);
@@ -229,7 +229,7 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
   if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
   sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
   if (status == SATTN_OK) status = sattn_cl_pack_prepare(plan, &state->pack, error);
-  for (int pass = 0; pass < pass_count(&plan->problem) && status == SATTN_OK; ++pass) {
+  for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
     status = prepare_pass(plan, pass, &state->attend[pass], error);
   }
   if (status != SATTN_OK) {
@@ -253,7 +253,7 @@ static sattn_status enqueue_pass(const sattn_plan *plan, cpu_state *state, const
   if (status == SATTN_OK) {
     status = sattn_cl_pack_enqueue(state->pack, plan, args, lists, &layout->packed, false, params.left, params.right, chain, error);
   }
-  if (status == SATTN_OK && lists->sink_blocks && pass == pass_count(problem) - 1 - (problem->mode == SATTN_GATED)) {
+  if (status == SATTN_OK && lists->sink_blocks && pass == sattn_cl_cpu_passes(problem) - 1 - (problem->mode == SATTN_GATED)) {
     status = sattn_cl_pack_enqueue(state->pack, plan, args, lists, &layout->sinks, true, 0, 0, chain, error);
   }
   const size_t local = 1;
@@ -269,7 +269,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   uint64_t end = (uint64_t)args->workspace_offset;
   const cpu_layout layout = carve(&plan->problem, &args->sizes, &end);
   sattn_status status = SATTN_OK;
-  for (int pass = 0; pass < pass_count(&plan->problem) && status == SATTN_OK; ++pass) {
+  for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
     status = enqueue_pass(plan, opaque, args, &layout, pass, chain, error);
   }
   return status;

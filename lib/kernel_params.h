@@ -89,7 +89,7 @@ typedef struct sattn_general_grad_params {
 /* Drawing permutations (draw). rows permutations of `length` tokens, sorted in rows of `padded` entries, a power of two. A bitonic sort
  * compares entries `stride` apart within runs of `run` entries. */
 typedef struct sattn_draw_params {
-  sattn_i64 seed; /* bits of the unsigned seed, as are the three below */
+  sattn_i64 seed;            /* bits of the unsigned seed, as are the three below */
   sattn_i64 rows, first_row; /* rows of this launch; where they begin in `order` */
   sattn_i64 padded, run, stride;
   sattn_i32 length;
@@ -181,6 +181,67 @@ typedef struct sattn_attend_cpu_params {
   sattn_i32 other_left, other_right; /* the band that UNION's first pass has shown already */
   float scale, softcap;              /* in units of log2 */
 } sattn_attend_cpu_params;
+
+/* Packed blocks for gradients, in fp32 elements from the start of the workspace; a head is one (batch entry, key/value head). */
+typedef struct sattn_grad_blocks {
+  sattn_i64 key, value;           /* [d][64] */
+  sattn_i64 key_row;              /* [64][d] the keys again */
+  sattn_i64 grad_key, grad_value; /* [64][d] sums */
+  sattn_i64 head;                 /* from one head to the next */
+  sattn_i64 finite, finite_head;  /* 32-bit flags: every key element of a block is; from one head to the next */
+} sattn_grad_blocks;
+
+/* Into and out of blocks. batch = 0: an empty range. */
+typedef struct sattn_pack_grad_params {
+  sattn_list_layout list;
+  sattn_grad_blocks blocks, sinks;  /* packing uses one of them, unpacking both */
+  sattn_kernel_tensor key, value;   /* packing: K and V; unpacking: dK and dV */
+  sattn_i64 carry_key, carry_value; /* unpacking to fp32 rows [head][carry_head / d][d] of the workspace, by position */
+  sattn_i64 carry_head;
+  sattn_i64 batch;
+  sattn_i32 count; /* blocks */
+  sattn_i32 kv_heads, heads_at_once;
+  sattn_i32 lists_per_batch, list_heads; /* as in sattn_pack_params */
+  sattn_i32 keys;
+  sattn_i32 flags;
+  float key_factor; /* of dK */
+} sattn_pack_grad_params;
+
+#define SATTN_PACK_GRAD_SINKS 1 /* packing: the sink keys, not the keys; unpacking: add what the sink keys got */
+#define SATTN_PACK_GRAD_CARRY 2 /* unpacking: to fp32 rows that the next pass starts from */
+#define SATTN_PACK_GRAD_ZERO  4 /* unpacking: there were no queries; everything is zero */
+
+/* One launch of attend_cpu_grad. batch = 0: an empty range. */
+typedef struct sattn_attend_cpu_grad_params {
+  sattn_list_layout list;
+  sattn_kernel_tensor query, out, grad_out, grad_query, gate, grad_gate;
+  sattn_grad_blocks blocks, sinks;
+  sattn_i64 lse, grad_lse;
+  sattn_i64 deltas;  /* [B, H, n_q]; -1: not wanted */
+  sattn_i64 partial; /* fp32 rows [B, H, n_q, d] of dQ that the first pass hands to the second */
+  sattn_i64 batch;
+  sattn_i32 heads, group, queries, tiles;
+  sattn_i32 strip;                   /* tiles that one work-item takes */
+  sattn_i32 first_strip, strip_step; /* which strips this launch takes */
+  sattn_i32 lists_per_batch, list_heads, gate_dtype;
+  sattn_i32 sink_blocks, flags;
+  sattn_i32 left, right;
+  sattn_i32 other_left, other_right;
+  float scale, softcap; /* in units of log2 */
+  float grad_scale;     /* of dQ */
+  sattn_i32 unused;
+} sattn_attend_cpu_grad_params;
+
+#define SATTN_GRAD_FROM_PARTIAL 1
+#define SATTN_GRAD_TO_PARTIAL   2
+
+/* d sink logits: sums over all queries of both branches. heads = 0: an empty range. */
+typedef struct sattn_sum_sinks_params {
+  sattn_i64 lse[2], deltas[2]; /* by branch */
+  sattn_i64 sink_logits, grad_sink_logits;
+  sattn_i64 batch;
+  sattn_i32 heads, queries, branches, unused;
+} sattn_sum_sinks_params;
 
 /* Around the matrix products of a gate projection. */
 typedef struct sattn_gate_params {

@@ -101,15 +101,14 @@ INLINE int group_is_finite(const float *out) {
 }
 
 #if PASS == PASS_GATED
+static float gate_logit(global const uchar *logits, long at, int dtype) {
+  if (dtype == 1) return ((global const float *)logits)[at];
+  if (dtype == 2) return vload_half(at, (global const half *)logits);
+  return as_float((uint)((global const ushort *)logits)[at] << 16);
+}
+
 static float gate_of(global const uchar *logits, long at, int dtype) {
-  float x;
-  if (dtype == 1)
-    x = ((global const float *)logits)[at];
-  else if (dtype == 2)
-    x = vload_half(at, (global const half *)logits);
-  else
-    x = as_float((uint)((global const ushort *)logits)[at] << 16);
-  return 1.0f / (1.0f + exp(-x));
+  return 1.0f / (1.0f + exp(-gate_logit(logits, at, dtype)));
 }
 #endif
 

@@ -1,0 +1,315 @@
+/* Gradients on CPUs: lists and packed blocks as forward, one pass over strips of tiles (kernels/attend_cpu_grad.cl).
+ *
+ *     FULL, SLIDING_WINDOW   identity lists  -> pack -> strips            -> unpack dK, dV
+ *     STOCHASTIC             permuted lists  -> pack -> strips            -> unpack dK, dV
+ *     UNION, GATED           permuted lists  -> pack -> strips into fp32 rows of dQ and sums of the second pass
+ *                            identity lists  -> pack -> strips on top     -> unpack dK, dV
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cl_attend.h"
+#include "cl_attend_cpu.h"
+#include "cl_pack_grad.h"
+#include "cl_program.h"
+#include "kernel_args.h"
+
+#define LOG2_E 1.4426950408889634f
+
+/* PASS of kernels/attend_cpu_rows.cl. */
+enum { PASS_PLAIN = 0, PASS_GATED = 4 };
+
+typedef struct cpu_grad_state {
+  sattn_cl_permute permute;
+  sattn_cl_pack_grad pack;
+  cl_kernel attend[2], sinks[2]; /* by pass; NULL where there is one pass */
+} cpu_grad_state;
+
+typedef struct cpu_grad_layout {
+  sattn_cl_lists lists[2];     /* by pass */
+  sattn_grad_blocks blocks[2]; /* sums by pass; in keys and values passes take turns */
+  sattn_grad_blocks sinks;     /* the same in both */
+  int64_t partial;             /* fp32 rows of dQ */
+  int64_t deltas[2];           /* -1: not wanted */
+} cpu_grad_layout;
+
+/* ---- choice ---- */
+
+static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
+  return sattn_cl_attend_cpu.common.supports(context, problem, maxima, reason);
+}
+
+static cpu_grad_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
+  cpu_grad_layout layout;
+  memset(&layout, 0, sizeof layout);
+  int passes = sattn_cl_cpu_passes(problem);
+  uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries;
+  for (int pass = 0; pass < passes; ++pass) {
+    layout.lists[pass] = sattn_cl_lists_carve(problem, sizes, sattn_cl_cpu_pass_is_identity(problem, pass), end);
+    if (pass == 0) sattn_cl_pack_grad_carve_keys(problem, sizes, layout.lists[0].blocks, &layout.blocks[0], end);
+    if (pass == 1) layout.blocks[1] = layout.blocks[0];
+    sattn_cl_pack_grad_carve_sums(problem, sizes, layout.lists[pass].blocks, &layout.blocks[pass], end);
+    bool wanted = problem->has_sink_logits && (pass == 0 || problem->mode == SATTN_GATED);
+    layout.deltas[pass] = wanted ? (int64_t)(sattn_carve(end, rows * sizeof(float)) / sizeof(float)) : -1;
+  }
+  sattn_cl_pack_grad_carve_keys(problem, sizes, layout.lists[passes - 1].sink_blocks, &layout.sinks, end);
+  sattn_cl_pack_grad_carve_sums(problem, sizes, layout.lists[passes - 1].sink_blocks, &layout.sinks, end);
+  if (passes == 2) layout.partial = (int64_t)(sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float)) / sizeof(float));
+  return layout;
+}
+
+static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
+  (void)context;
+  uint64_t end = 0;
+  carve(problem, maxima, &end);
+  return end;
+}
+
+/* ---- arguments ---- */
+
+/* What a pass reads and writes besides Q, dO, dQ. */
+typedef struct pass_arrays {
+  sattn_tensor out; /* O, or the branch's */
+  sattn_array lse, grad_lse;
+  sattn_tensor gate, grad_gate;
+} pass_arrays;
+
+static void arrays_of(const sattn_problem *problem, const sattn_backward_args *args, int pass, pass_arrays *arrays) {
+  const sattn_saved *saved = args->saved;
+  memset(arrays, 0, sizeof *arrays);
+  arrays->out = saved->out;
+  arrays->lse = saved->lse;
+  arrays->grad_lse = args->grad_lse;
+  if (problem->mode != SATTN_GATED) return;
+  /* A saved branch is contiguous. */
+  const sattn_array *branch = pass == 0 ? &saved->y_sa : &saved->y_swa;
+  arrays->out.buffer = branch->buffer;
+  arrays->out.offset = branch->offset;
+  arrays->out.stride_head = problem->head_dim;
+  arrays->out.stride_token = (int64_t)problem->heads * problem->head_dim;
+  arrays->out.stride_batch = saved->sizes.queries * arrays->out.stride_token;
+  arrays->lse = pass == 0 ? saved->lse_sa : saved->lse_swa;
+  arrays->grad_lse = pass == 0 ? args->grad_lse_sa : args->grad_lse_swa;
+  arrays->gate = pass == 0 ? args->gate_sa : args->gate_swa;
+  arrays->grad_gate = pass == 0 ? args->grad_gate_sa : args->grad_gate_swa;
+}
+
+/* Tiles of a strip: bands of every other strip stay a block apart. */
+static int32_t strip_of(const sattn_attend_cpu_grad_params *params) {
+  int64_t strip = ((int64_t)params->left + params->right + 2 * SATTN_CL_BLOCK - 1) / SATTN_CL_BLOCK;
+  return strip < params->tiles ? (int32_t)strip : params->tiles;
+}
+
+static void describe(const sattn_problem *problem, const sattn_backward_args *args, const cpu_grad_layout *layout, int pass,
+                     const pass_arrays *arrays, sattn_attend_cpu_grad_params *params) {
+  const sattn_cl_lists *lists = &layout->lists[pass];
+  memset(params, 0, sizeof *params);
+  params->list = lists->layout;
+  params->query = sattn_kernel_place(&args->query);
+  params->out = sattn_kernel_place(&arrays->out);
+  params->grad_out = sattn_kernel_place(&args->grad_out);
+  params->grad_query = sattn_kernel_place(&args->grad_query);
+  params->gate = sattn_kernel_place(&arrays->gate);
+  params->grad_gate = sattn_kernel_place(&arrays->grad_gate);
+  params->blocks = layout->blocks[pass];
+  params->sinks = layout->sinks;
+  params->lse = arrays->lse.offset;
+  params->grad_lse = arrays->grad_lse.offset;
+  params->deltas = layout->deltas[pass];
+  params->partial = layout->partial;
+  params->batch = args->saved->sizes.batch;
+  params->heads = problem->heads;
+  params->group = problem->group;
+  params->queries = (int32_t)args->saved->sizes.queries;
+  params->tiles = lists->tiles;
+  params->lists_per_batch = lists->per_batch ? lists->heads : 0;
+  params->list_heads = lists->heads;
+  params->gate_dtype = (int32_t)problem->gate_dtype;
+  params->sink_blocks = lists->sink_blocks;
+  if (pass > 0) params->flags |= SATTN_GRAD_FROM_PARTIAL;
+  if (pass < sattn_cl_cpu_passes(problem) - 1) params->flags |= SATTN_GRAD_TO_PARTIAL;
+  bool unbounded = problem->mode == SATTN_FULL;
+  params->left = unbounded ? INT32_MAX : lists->identity ? problem->left_swa : problem->left_sa;
+  params->right = unbounded ? INT32_MAX : lists->identity ? problem->right_swa : problem->right_sa;
+  params->other_left = problem->left_sa;
+  params->other_right = problem->right_sa;
+  params->strip = strip_of(params);
+  params->strip_step = 2;
+  params->scale = problem->scale * LOG2_E;
+  params->softcap = problem->softcap * LOG2_E;
+  params->grad_scale = problem->scale;
+}
+
+static sattn_status bind(const sattn_context *context, cl_kernel kernel, const sattn_attend_cpu_grad_params *params,
+                         const sattn_backward_args *args, const pass_arrays *arrays, sattn_error *error) {
+  const sattn_buffer *buffers[] = {args->query.buffer,      arrays->out.buffer,      args->grad_out.buffer, arrays->lse.buffer,
+                                   arrays->grad_lse.buffer, arrays->gate.buffer,     args->workspace,       args->workspace,
+                                   args->grad_query.buffer, arrays->grad_gate.buffer};
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  sattn_cl_bind_value(&binder, params, sizeof *params);
+  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
+  return sattn_cl_bind_status(&binder, error);
+}
+
+/* ---- life ---- */
+
+static void destroy(sattn_context *context, void *opaque) {
+  cpu_grad_state *state = opaque;
+  sattn_cl_permute_destroy(context, &state->permute);
+  sattn_cl_pack_grad_destroy(context, &state->pack);
+  for (int pass = 0; pass < 2; ++pass) {
+    sattn_cl_kernel_release(context, &state->attend[pass]);
+    sattn_cl_kernel_release(context, &state->sinks[pass]);
+  }
+  free(state);
+}
+
+static sattn_status launch_empty(sattn_context *context, cl_kernel kernel, sattn_error *error) {
+  static const sattn_backward_args no_args;
+  static const pass_arrays no_arrays;
+  sattn_attend_cpu_grad_params none;
+  memset(&none, 0, sizeof none);
+  const size_t local = 1;
+  sattn_status status = bind(context, kernel, &none, &no_args, &no_arrays, error);
+  return status == SATTN_OK ? sattn_cl_launch_once(context, kernel, 1, &local, error) : status;
+}
+
+static bool shows_sinks(const sattn_problem *problem, int pass) {
+  return problem->sink_tokens > 0 && (problem->mode != SATTN_UNION || pass == 1);
+}
+
+static sattn_status prepare_pass(const sattn_plan *plan, cpu_grad_state *state, int pass, sattn_error *error) {
+  static const char *const sources[] = {"kernel_params.h",         "elements_wide.cl",     "attend_cpu_tile.cl",
+                                        "attend_cpu_rows.cl",      "attend_cpu_blocks.cl", "attend_cpu_grad_tile.cl",
+                                        "attend_cpu_grad_rows.cl", "attend_cpu_grad.cl",   NULL};
+  const sattn_problem *problem = &plan->problem;
+  bool identity = sattn_cl_cpu_pass_is_identity(problem, pass);
+  char options[256];
+  snprintf(options, sizeof options,
+           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DHEADS_PER_TILE=1 -DCOLUMNS=%d",
+           (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || identity,
+           problem->mode == SATTN_UNION && pass == 1, problem->softcap > 0.0f, problem->mode == SATTN_GATED ? PASS_GATED : PASS_PLAIN,
+           sattn_cl_cpu_columns(problem->head_dim));
+  sattn_context *context = plan->context;
+  sattn_cl_program *program = NULL;
+  sattn_status status = sattn_cl_program_get(context, sources, options, &program, error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "attend_cpu_grad", &state->attend[pass], error);
+  if (status == SATTN_OK) status = launch_empty(context, state->attend[pass], error);
+  if (shows_sinks(problem, pass)) {
+    if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "attend_cpu_grad_sinks", &state->sinks[pass], error);
+    if (status == SATTN_OK) status = launch_empty(context, state->sinks[pass], error);
+  }
+  if (status == SATTN_OK) sattn_cl_program_launched(context, program);
+  return status;
+}
+
+static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
+  cpu_grad_state *state = calloc(1, sizeof *state);
+  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+  sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
+  if (status == SATTN_OK) status = sattn_cl_pack_grad_prepare(plan, &state->pack, error);
+  for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
+    status = prepare_pass(plan, state, pass, error);
+  }
+  if (status != SATTN_OK) {
+    destroy(plan->context, state);
+    return status;
+  }
+  *out_state = state;
+  return SATTN_OK;
+}
+
+/* ---- execution ---- */
+
+/* The part of a forward call that lists are made from. */
+static sattn_forward_args forward_of(const sattn_backward_args *args) {
+  sattn_forward_args forward;
+  sattn_forward_args_init(&forward);
+  forward.sizes = args->saved->sizes;
+  forward.permutation = args->saved->permutation;
+  forward.lengths = args->lengths;
+  forward.query_start = args->query_start;
+  forward.workspace = args->workspace;
+  return forward;
+}
+
+static sattn_status enqueue_strips(const sattn_plan *plan, const cpu_grad_state *state, const sattn_backward_args *args,
+                                   const cpu_grad_layout *layout, int pass, sattn_cl_chain *chain, sattn_error *error) {
+  const sattn_problem *problem = &plan->problem;
+  pass_arrays arrays;
+  sattn_attend_cpu_grad_params params;
+  arrays_of(problem, args, pass, &arrays);
+  describe(problem, args, layout, pass, &arrays, &params);
+  const size_t local = 1;
+  int32_t strips = (params.tiles + params.strip - 1) / params.strip;
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  for (params.first_strip = 0; params.first_strip < 2 && params.first_strip < strips && status == SATTN_OK; ++params.first_strip) {
+    int64_t taken = (strips - params.first_strip + 1) / 2;
+    const size_t global = sattn_cl_axis(params.batch * taken * problem->kv_heads, local);
+    status = bind(plan->context, state->attend[pass], &params, args, &arrays, error);
+    if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend[pass], 1, &global, &local, error);
+  }
+  if (status == SATTN_OK && params.sink_blocks) {
+    const size_t global = sattn_cl_axis(params.batch * params.sink_blocks * problem->kv_heads, local);
+    status = bind(plan->context, state->sinks[pass], &params, args, &arrays, error);
+    if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->sinks[pass], 1, &global, &local, error);
+  }
+  return status;
+}
+
+static sattn_status enqueue_pass(const sattn_plan *plan, const cpu_grad_state *state, const sattn_backward_args *args,
+                                 const cpu_grad_layout *layout, int pass, sattn_cl_chain *chain, sattn_error *error) {
+  const sattn_problem *problem = &plan->problem;
+  const sattn_cl_lists *lists = &layout->lists[pass];
+  const sattn_cl_lists *other = problem->mode == SATTN_UNION && pass == 1 ? &layout->lists[0] : NULL;
+  const sattn_forward_args forward = forward_of(args);
+  sattn_status status = sattn_cl_permute_enqueue(&state->permute, plan, &forward, lists, other, chain, error);
+  if (status == SATTN_OK) status = sattn_cl_pack_grad_enqueue(&state->pack, plan, args, lists, &layout->blocks[pass], false, chain, error);
+  /* Sink rows are packed, and their sums cleared, by the first pass that shows them. */
+  if (status == SATTN_OK && lists->sink_blocks && (pass == 0 || problem->mode == SATTN_UNION)) {
+    status = sattn_cl_pack_grad_enqueue(&state->pack, plan, args, lists, &layout->sinks, true, chain, error);
+  }
+  if (status == SATTN_OK && pass == 1) {
+    const sattn_cl_unpack carry = {&layout->lists[0], &layout->blocks[0], NULL, &layout->blocks[1]};
+    status = sattn_cl_unpack_enqueue(&state->pack, plan, args, &carry, chain, error);
+  }
+  return status == SATTN_OK ? enqueue_strips(plan, state, args, layout, pass, chain, error) : status;
+}
+
+static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_backward_args *args, sattn_cl_chain *chain,
+                            sattn_error *error) {
+  const cpu_grad_state *state = opaque;
+  const sattn_problem *problem = &plan->problem;
+  const sattn_sizes *sizes = &args->saved->sizes;
+  uint64_t end = (uint64_t)args->workspace_offset;
+  const cpu_grad_layout layout = carve(problem, sizes, &end);
+  const int passes = sattn_cl_cpu_passes(problem), last = passes - 1;
+  sattn_status status = SATTN_OK;
+  /* Without queries there may be no permutation either; dK, dV and dsink are zeros then. */
+  for (int pass = 0; pass < passes && sizes->queries > 0 && status == SATTN_OK; ++pass) {
+    status = enqueue_pass(plan, state, args, &layout, pass, chain, error);
+  }
+  const sattn_grad_blocks *sinks = layout.lists[last].sink_blocks ? &layout.sinks : NULL;
+  const sattn_cl_unpack unpack = {&layout.lists[last], &layout.blocks[last], sinks, NULL};
+  if (status == SATTN_OK) status = sattn_cl_unpack_enqueue(&state->pack, plan, args, &unpack, chain, error);
+  if (status == SATTN_OK && problem->has_sink_logits) {
+    status = sattn_cl_sum_sinks_enqueue(&state->pack, plan, args, layout.deltas, chain, error);
+  }
+  return status;
+}
+
+const sattn_cl_attend sattn_cl_attend_cpu_grad = {
+    .common =
+        {
+            .name = "attend_cpu_grad",
+            .family = SATTN_KERNELS_CPU,
+            .path = SATTN_PATH_FAST,
+            .pass = SATTN_PASS_BACKWARD,
+            .supports = supports,
+            .workspace = workspace,
+        },
+    .prepare = prepare,
+    .destroy = destroy,
+    .enqueue_backward = enqueue,
+};

@@ -1,0 +1,158 @@
+/* Blocks for gradients: K and V in list order before attend_cpu_grad.cl, dK and dV back in the caller's order after it.
+ *
+ *     key, value               [batch][kv head][block][d][64]    transposed, for scores and their gradients
+ *     key_row                  [batch][kv head][block][64][d]    for dQ
+ *     grad_key, grad_value     the same: zeros at first, sums later
+ *     finite                   [batch][kv head][block]           no key element of the block is a NaN or an infinity
+ *
+ * As in pack.cl an item takes all heads of a token where they lie side by side. Needs pack_rows.cl.
+ */
+
+static global const int *list_of(const sattn_pack_grad_params *p, global const int *lists, long batch, int head) {
+  return lists + (batch * p->lists_per_batch + (p->list_heads > 1 ? head : 0)) * p->list.stride;
+}
+
+/* 0, or a NaN where an element is not finite. */
+static float16 zero_of(global const float *row) {
+  float16 zero = 0.0f;
+  for (int x = 0; x < 16 * HEAD_DIM; x += 16) zero = fma(vload16(0, row + x), (float16)(0.0f), zero);
+  return zero;
+}
+
+static void clear_rows(global float *row) {
+  for (int x = 0; x < 16 * HEAD_DIM; x += 16) stream((float16)(0.0f), row + x);
+}
+
+static int is_zero(float16 v) {
+  const float8 a = v.lo + v.hi;
+  const float4 b = a.lo + a.hi;
+  return b.x + b.y + b.z + b.w == 0.0f;
+}
+
+static void pack_block(const sattn_pack_grad_params *p, const sattn_grad_blocks *to, long batch, int block, int head,
+                       global const stored *key, global const stored *value, global const int *position, global float *packed) {
+  const long pack = batch * p->kv_heads + head, target = pack * to->head + block * (long)(64 * HEAD_DIM);
+  key += p->key.offset + batch * p->key.stride_batch + head * p->key.stride_head;
+  value += p->value.offset + batch * p->value.stride_batch + head * p->value.stride_head;
+  float16 zero = 0.0f;
+  for (int part = 0; part < 64; part += 16) {
+    const long rows = target + part * HEAD_DIM;
+    long row[16];
+    int keep[16];
+    find_rows(position + part, p->key.stride_token, row, keep);
+    pack_key(key, row, keep, packed + to->key + target + part);
+    pack_value(key, row, keep, packed + to->key_row + rows);
+    zero += zero_of(packed + to->key_row + rows);
+    find_rows(position + part, p->value.stride_token, row, keep);
+    pack_key(value, row, keep, packed + to->value + target + part);
+    clear_rows(packed + to->grad_key + rows);
+    clear_rows(packed + to->grad_value + rows);
+  }
+  ((global int *)packed)[to->finite + pack * to->finite_head + block] = is_zero(zero);
+}
+
+/* Grid: block, heads / heads_at_once, batch. */
+__attribute__((reqd_work_group_size(1, 1, 1))) kernel void pack_grad(const sattn_pack_grad_params p, global const stored *key,
+                                                                     global const stored *value, global const int *lists,
+                                                                     global float *packed) {
+  const int sinks = p.flags & SATTN_PACK_GRAD_SINKS;
+  for (long batch = get_global_id(2); batch < p.batch; batch += get_global_size(2)) {
+    for (int first = get_global_id(1) * p.heads_at_once; first < p.kv_heads; first += get_global_size(1) * p.heads_at_once) {
+      global const int *list = list_of(&p, lists, batch, first);
+      global const int *position = list + (sinks ? p.list.sink_position : p.list.key_position);
+      for (int block = get_global_id(0); block < p.count; block += get_global_size(0)) {
+        for (int head = first; head < min(first + p.heads_at_once, p.kv_heads); ++head) {
+          pack_block(&p, sinks ? &p.sinks : &p.blocks, batch, block, head, key, value, position + block * 64, packed);
+        }
+      }
+    }
+  }
+}
+
+/* ---- and back ---- */
+
+/* Where a key stands in the blocks; negative: nowhere. */
+typedef struct key_place {
+  long batch;
+  int head, position;
+  long entry, sink;
+} key_place;
+
+static float16 grad_at(const sattn_pack_grad_params *p, const key_place *at, long sums, long sink_sums, int x, global const float *packed) {
+  const long pack = at->batch * p->kv_heads + at->head;
+  float16 sum = 0.0f;
+  if (at->entry >= 0) sum = vload16(0, packed + sums + pack * p->blocks.head + at->entry * HEAD_DIM + x);
+  if (at->sink >= 0) sum += vload16(0, packed + sink_sums + pack * p->sinks.head + at->sink * HEAD_DIM + x);
+  return sum;
+}
+
+static void unpack_row(const sattn_pack_grad_params *p, const key_place *at, global float *packed, global stored *grad_key,
+                       global stored *grad_value) {
+  grad_key += p->key.offset + at->batch * p->key.stride_batch + at->position * p->key.stride_token + at->head * p->key.stride_head;
+  grad_value +=
+      p->value.offset + at->batch * p->value.stride_batch + at->position * p->value.stride_token + at->head * p->value.stride_head;
+  const long carried = (at->batch * p->kv_heads + at->head) * p->carry_head + at->position * (long)HEAD_DIM;
+  _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) {
+    const float16 key = grad_at(p, at, p->blocks.grad_key, p->sinks.grad_key, x, packed);
+    const float16 value = grad_at(p, at, p->blocks.grad_value, p->sinks.grad_value, x, packed);
+    if (p->flags & SATTN_PACK_GRAD_CARRY) {
+      stream(key, packed + p->carry_key + carried + x);
+      stream(value, packed + p->carry_value + carried + x);
+    } else {
+      stored_store(key * p->key_factor, grad_key + x);
+      stored_store(value, grad_value + x);
+    }
+  }
+}
+
+/* An entry of a list is the key that stands there; behind the last, entry number = position of a key that does not exist and gets zeros. */
+static void unpack_entry(const sattn_pack_grad_params *p, global const int *list, key_place *at, int entry, int first, global float *packed,
+                         global stored *grad_key, global stored *grad_value) {
+  const int position = p->flags & SATTN_PACK_GRAD_ZERO ? NEVER : list[p->list.key_position + entry], exists = position != NEVER;
+  at->position = exists ? position : entry;
+  at->entry = exists ? entry : -1;
+  at->sink = -1;
+  if (p->flags & SATTN_PACK_GRAD_SINKS && exists && position < list[p->list.counts + 1]) at->sink = position;
+  if (at->position >= p->keys || (!exists && p->flags & SATTN_PACK_GRAD_CARRY)) return;
+  for (at->head = first; at->head < min(first + p->heads_at_once, p->kv_heads); ++at->head) {
+    unpack_row(p, at, packed, grad_key, grad_value);
+  }
+}
+
+/* Grid: block, heads / heads_at_once, batch. */
+__attribute__((reqd_work_group_size(1, 1, 1))) kernel void unpack_grad(const sattn_pack_grad_params p, global const int *lists,
+                                                                       global float *packed, global stored *grad_key,
+                                                                       global stored *grad_value) {
+  key_place at;
+  for (at.batch = get_global_id(2); at.batch < p.batch; at.batch += get_global_size(2)) {
+    for (int first = get_global_id(1) * p.heads_at_once; first < p.kv_heads; first += get_global_size(1) * p.heads_at_once) {
+      global const int *list = list_of(&p, lists, at.batch, first);
+      for (int entry = get_global_id(0) * 64; entry < p.count * 64; entry += get_global_size(0) * 64) {
+        for (int i = 0; i < 64; ++i) unpack_entry(&p, list, &at, entry + i, first, packed, grad_key, grad_value);
+      }
+    }
+  }
+}
+
+/* ---- sink logits ---- */
+
+/* d sink logit of a head: - sum over queries of exp(logit - LSE) * delta, compensated. Empty rows have an LSE of -infinity. Grid: head. */
+kernel void sum_sinks(const sattn_sum_sinks_params p, global const float *lse_0, global const float *lse_1, global const float *sink_logits,
+                      global const float *packed, global float *grad_sink_logits) {
+  for (int head = get_global_id(0); head < p.heads; head += get_global_size(0)) {
+    const float logit = sink_logits[p.sink_logits + head];
+    float sum = 0.0f, error = 0.0f;
+    for (long b = 0; b < p.batch; ++b) {
+      for (long i = 0; i < (long)p.queries * p.branches; ++i) {
+        const int branch = i >= p.queries;
+        const long row = (b * p.heads + head) * p.queries + i - (branch ? p.queries : 0);
+        const float lse = branch ? lse_1[p.lse[1] + row] : lse_0[p.lse[0] + row];
+        if (lse == -INFINITY) continue;
+        const float term = -exp(logit - lse) * packed[p.deltas[branch] + row] - error, next = sum + term;
+        error = (next - sum) - term;
+        sum = next;
+      }
+    }
+    grad_sink_logits[p.grad_sink_logits + head] = sum;
+  }
+}
