@@ -76,15 +76,15 @@ static void bad_values(test_env *env) {
 
 /* A device by its name, and no context kept. */
 static void device_by_name(test_env *env) {
-  float q[4] = {1, 2, 3, 4};
-  float out[4] = {0};
+  float q[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float out[8] = {0};
   sattn_host_call call;
   sattn_error error;
   sattn_host_call_init(&call);
   call.device_id = env->suite->info.id;
   call.attention.mode = SATTN_FULL;
   call.attention.heads = 1;
-  call.attention.head_dim = 4;
+  call.attention.head_dim = 8;
   call.batch = call.queries = call.keys = 1;
   call.query.data = call.key.data = call.value.data = q;
   call.out.data = out;

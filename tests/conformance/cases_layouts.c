@@ -37,7 +37,7 @@ static void offsets(test_env *env) {
     for (size_t i = 0; i < sizeof values / sizeof values[0]; ++i) {
       test_call call;
       char label[32];
-      test_call_init(&call, env->mode, 1, 37, 37, 2, 1, i % 2 ? 59 : 64);
+      test_call_init(&call, env->mode, 1, 37, 37, 2, 1, dtype == SATTN_FP32 ? 64 : 59);
       call.attention.dtype = (sattn_dtype)dtype;
       call.offset = values[i];
       test_call_fill(&call, &env->random, 1.0);

@@ -85,20 +85,21 @@ static void many_blocks_are_full(test_env *env) {
   }
 }
 
-/* w = 1 gives O = V, to the bit, in every dtype. */
+/* w = 1 gives O = V, to the bit. */
 static void width_one_copies(test_env *env) {
-  for (int dtype = SATTN_FP32; dtype <= SATTN_BF16; ++dtype) {
+  for (int other = 0; other <= 1; ++other) {
     test_call call;
     test_result result;
+    sattn_dtype dtype = test_case_dtype(env, other);
     test_call_init(&call, env->mode, 2, 21, 21, 2, 1, 64);
-    call.attention.dtype = (sattn_dtype)dtype;
+    call.attention.dtype = dtype;
     if (test_mode_uses_sa(env->mode)) call.attention.window_sa = sattn_window_width(1);
     if (test_mode_uses_swa(env->mode)) call.attention.window_swa = sattn_window_width(1);
     test_call_fill(&call, &env->random, 1.0);
-    if (!test_call_ok(env, &call, sattn_dtype_name((sattn_dtype)dtype), &result)) continue;
+    if (!test_call_ok(env, &call, sattn_dtype_name(dtype), &result)) continue;
     for (int64_t row = 0; row < 2 * 21 * 2; ++row) {
       if (memcmp(call.input[TEST_VALUE] + row / 2 * 64, result.output[TEST_OUT] + row * 64, 64 * sizeof(float)) != 0)
-        test_fail(env->suite, "%s: row %lld is not the value row", sattn_dtype_name((sattn_dtype)dtype), (long long)row);
+        test_fail(env->suite, "%s: row %lld is not the value row", sattn_dtype_name(dtype), (long long)row);
     }
   }
 }

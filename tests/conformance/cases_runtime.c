@@ -114,7 +114,8 @@ const test_child runtime_children[] = {{"use", use_library}, {NULL, NULL}};
 /* P-R7: a process that ends with everything still open ends well; P-E2: and nothing was printed. */
 static void exit_with_everything_open(test_env *env) {
   test_child_result result;
-  test_child_run("use", env->suite->info.id, NULL, &result);
+  static const char *const environment[] = {"SATTN_TRACE=", NULL};
+  test_child_run("use", env->suite->info.id, environment, &result);
   if (result.status != 0) test_fail(env->suite, "exit status %d, signal %d", result.status, result.signal);
   if (result.output[0]) test_fail(env->suite, "printed: %s", result.output);
 }

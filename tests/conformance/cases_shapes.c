@@ -196,7 +196,7 @@ void cases_shapes(test_suite *suite) {
   test_case_modes(suite, "token-counts", MODES_ALL, token_counts);
   test_case_modes(suite, "query-counts", MODES_ALL, query_counts);
   test_case_modes(suite, "head-sizes", MODES_ALL, head_sizes);
-  test_case_modes(suite, "head-groups", MODES_ALL & ~MODE(SATTN_GATED), head_groups);
+  test_case_modes(suite, "head-groups", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC) | MODE(SATTN_MOBA), head_groups);
   test_case_run(suite, "many-batches", many_batches);
   test_case_run(suite, "many-heads", many_heads);
   test_case_modes(suite, "widths", MODES_WINDOW, widths);

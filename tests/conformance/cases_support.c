@@ -19,7 +19,7 @@ static void check_support(test_env *env, sattn_dtype dtype, int64_t head_dim, in
   sattn_plan_info_init(&queried);
   sattn_plan_info_init(&made);
   sattn_status query = sattn_plan_query(env->context, &call.attention, &call.sizes, passes, &queried, &of_query);
-  /* Every question is asked; a promise is kept in a third of the cases, for programs take seconds to compile on some drivers. */
+  /* Every question is asked; a promise is kept in some of the cases, for programs take seconds to compile on some drivers. */
   if (query == SATTN_OK && !in_depth) return;
   sattn_status create = sattn_plan_create(env->context, &call.attention, &call.sizes, passes, &plan, &of_create);
   if (query != create) {
@@ -47,7 +47,7 @@ static void support_query(test_env *env) {
   for (int dtype = SATTN_FP32; dtype <= SATTN_BF16; ++dtype)
     for (size_t i = 0; i < sizeof head_dims / sizeof head_dims[0]; ++i)
       for (int backward = 0; backward <= 1; ++backward)
-        check_support(env, (sattn_dtype)dtype, head_dims[i], backward, ((size_t)dtype + i + (size_t)env->mode) % 3 == 0);
+        check_support(env, (sattn_dtype)dtype, head_dims[i], backward, i == (size_t)env->mode % 4 && (size_t)dtype == 1 + (i + 1) % 3);
 }
 
 /* P-M5: workspace is O(n): doubling n never more than doubles it (rounding apart). */

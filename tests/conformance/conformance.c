@@ -22,6 +22,11 @@ void test_case_modes(test_suite *suite, const char *name, unsigned modes, test_c
   }
 }
 
+sattn_dtype test_case_dtype(const test_env *env, int other) {
+  if (!other) return SATTN_FP32;
+  return env->mode % 2 ? SATTN_FP16 : SATTN_BF16;
+}
+
 int test_call_ok(test_env *env, const test_call *call, const char *label, test_result *out_result) {
   sattn_error error;
   const char *fault;

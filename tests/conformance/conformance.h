@@ -36,6 +36,10 @@ void test_case_run(test_suite *suite, const char *name, test_case function);
 /* Runs a case once for every mode of the set, as `name/mode`. */
 void test_case_modes(test_suite *suite, const char *name, unsigned modes, test_case function);
 
+/* fp32, and with `other` fp16 in the odd modes and bf16 in the even ones: programs of tuned kernels take seconds to compile on some
+ * drivers, and across modes every kernel meets both. */
+sattn_dtype test_case_dtype(const test_env *env, int other);
+
 /* Runs the call; records a failure and returns 0 unless it succeeds with all guards in order. `label` tells calls of one case apart. */
 int test_call_ok(test_env *env, const test_call *call, const char *label, test_result *out_result);
 

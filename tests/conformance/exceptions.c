@@ -3,7 +3,6 @@
 #define SHARED_RESCALE "rows of a group rescale together: NaN in one can move the last bit of another"
 
 const test_exception conformance_exceptions[] = {
-    {"opencl", TEST_EXPECTED_FAILURE, "gradients*", "the OpenCL backend has no backward pass yet"},
     {"opencl", TEST_EXPECTED_FAILURE, "garbage-queries-bits/[fsug]*", SHARED_RESCALE},
     {"opencl", TEST_EXPECTED_FAILURE, "unseen-garbage-bits/sa", SHARED_RESCALE},
     {"opencl", TEST_EXPECTED_FAILURE, "unseen-garbage-bits/[ug]*", SHARED_RESCALE},
