@@ -3,9 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static int attribute_of(const sattn_cuda_api *api, int attribute, sattn_cu_device device) {
-  int value = 0;
-  return api->device_get_attribute(&value, attribute, device) == SATTN_CU_SUCCESS && value > 0 ? value : 0;
+static sattn_status read_attributes(const sattn_cuda_api *api, sattn_cu_device device, sattn_device_info *info, sattn_error *error) {
+  static const int attributes[] = {SATTN_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, SATTN_CU_ATTRIBUTE_MAX_SHARED_PER_BLOCK_OPTIN,
+                                   SATTN_CU_ATTRIBUTE_MAX_THREADS_PER_BLOCK, SATTN_CU_ATTRIBUTE_MAJOR, SATTN_CU_ATTRIBUTE_MINOR};
+  int values[sizeof attributes / sizeof attributes[0]];
+  for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; ++i) {
+    values[i] = 0;
+    sattn_cu_result code = api->device_get_attribute(&values[i], attributes[i], device);
+    if (code != SATTN_CU_SUCCESS) return sattn_cuda_check(api, code, "cuDeviceGetAttribute", error);
+    if (values[i] < 0) values[i] = 0;
+  }
+  info->compute_units = (uint32_t)values[0];
+  info->local_memory_bytes = (uint64_t)values[1];
+  info->max_work_group = (uint32_t)values[2];
+  info->compute_capability = (uint32_t)(10 * values[3] + values[4]);
+  return SATTN_OK;
 }
 
 sattn_status sattn_cuda_device_describe(const sattn_cuda_api *api, sattn_cu_device device, sattn_device_info *out_info,
@@ -28,11 +40,8 @@ sattn_status sattn_cuda_device_describe(const sattn_cuda_api *api, sattn_cu_devi
   if (code != SATTN_CU_SUCCESS) return sattn_cuda_check(api, code, "cuDeviceTotalMem", error);
   info.memory_bytes = bytes;
   info.max_allocation_bytes = bytes;
-  info.compute_units = (uint32_t)attribute_of(api, SATTN_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-  info.local_memory_bytes = (uint64_t)attribute_of(api, SATTN_CU_ATTRIBUTE_MAX_SHARED_PER_BLOCK_OPTIN, device);
-  info.max_work_group = (uint32_t)attribute_of(api, SATTN_CU_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device);
-  info.compute_capability =
-      (uint32_t)(10 * attribute_of(api, SATTN_CU_ATTRIBUTE_MAJOR, device) + attribute_of(api, SATTN_CU_ATTRIBUTE_MINOR, device));
+  sattn_status status = read_attributes(api, device, &info, error);
+  if (status != SATTN_OK) return status;
   info.vector_width = 1;
   info.has_fp16 = 1;
   info.has_fp64 = 1;
