@@ -15,6 +15,11 @@
 /* Token and slot numbers are compared as differences of twice this. */
 #define MAX_TOKENS (1 << 29)
 
+/* Few queries over many keys: this many keys at least, and rows of that many tokens at most, are shared out over several thread blocks. */
+#define SPLIT_KEYS        512
+#define MAX_SPLITS        64
+#define MAX_SPLIT_QUERIES 8
+
 typedef struct band_layout {
   sattn_permute_layout permute;
   uint64_t partial, partial_lse, first;
@@ -55,6 +60,25 @@ static int32_t tile_tokens_of(const sattn_problem *problem, int32_t rows) {
   return rows / pack_of(problem, rows);
 }
 
+/* Keys that a row of FULL or SLIDING_WINDOW can see at most, for all rows of a tile together. */
+static int64_t most_keys(const sattn_problem *problem, const sattn_sizes *sizes) {
+  if (problem->mode == SATTN_FULL) return sizes->keys;
+  int64_t band = (int64_t)problem->left_swa + problem->right_swa + MAX_SPLIT_QUERIES + problem->sink_tokens;
+  return band < sizes->keys ? band : sizes->keys;
+}
+
+/* Never falls as sizes grow, and depends neither on the batch nor on lengths. */
+static int32_t most_splits(const sattn_problem *problem, const sattn_sizes *sizes) {
+  if (problem->mode != SATTN_FULL && problem->mode != SATTN_SLIDING_WINDOW) return 1;
+  int64_t splits = most_keys(problem, sizes) / SPLIT_KEYS;
+  if (splits > MAX_SPLITS) splits = MAX_SPLITS;
+  return splits < 1 ? 1 : (int32_t)splits;
+}
+
+static int32_t splits_of(const sattn_problem *problem, const sattn_sizes *sizes) {
+  return sizes->queries <= MAX_SPLIT_QUERIES ? most_splits(problem, sizes) : 1;
+}
+
 static band_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, int32_t rows, uint64_t *end) {
   band_layout layout;
   memset(&layout, 0, sizeof layout);
@@ -63,6 +87,13 @@ static band_layout carve(const sattn_problem *problem, const sattn_sizes *sizes,
   if (problem->mode == SATTN_UNION) {
     layout.partial = sattn_carve(end, results * d * sizeof(float));
     layout.partial_lse = sattn_carve(end, results * sizeof(float));
+  }
+  int32_t splits = most_splits(problem, sizes);
+  if (splits > 1) {
+    uint64_t queries = (uint64_t)(sizes->queries < MAX_SPLIT_QUERIES ? sizes->queries : MAX_SPLIT_QUERIES);
+    uint64_t parts = (uint64_t)sizes->batch * (uint64_t)problem->heads * queries * (uint64_t)splits;
+    layout.partial = sattn_carve(end, parts * d * sizeof(float));
+    layout.partial_lse = sattn_carve(end, parts * sizeof(float));
   }
   if (problem->mode == SATTN_GATED) layout.first = sattn_carve(end, results * d * sattn_dtype_size(problem->dtype));
   return layout;
@@ -82,6 +113,14 @@ void sattn_cuda_band_destroy(sattn_context *context, void *opaque) {
   free(state);
 }
 
+static sattn_status prepare_join(const sattn_plan *plan, sattn_cuda_band_state *state, sattn_error *error) {
+  sattn_cuda_program *program = NULL;
+  char name[32];
+  snprintf(name, sizeof name, "join_splits_%s", sattn_dtype_name(plan->problem.dtype));
+  sattn_status status = sattn_cuda_program_get(plan->context, "join_splits", &program, error);
+  return status == SATTN_OK ? sattn_cuda_kernel_get(plan->context, program, name, 0, &state->join, error) : status;
+}
+
 sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_band_kernel *kernel, void **out_state, sattn_error *error) {
   sattn_cuda_band_state *state = calloc(1, sizeof *state);
   if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
@@ -91,6 +130,7 @@ sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_ba
   if (status == SATTN_OK) {
     status = sattn_cuda_kernel_get(plan->context, program, kernel->name, kernel->shared_bytes, &state->attend, error);
   }
+  if (status == SATTN_OK && most_splits(&plan->problem, &plan->maxima) > 1) status = prepare_join(plan, state, error);
   if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cuda_permute_prepare(plan->context, &state->permute, error);
   if (status == SATTN_OK) status = sattn_cuda_attend_general.prepare(plan, &state->general, error);
   if (status != SATTN_OK) {
@@ -170,6 +210,7 @@ static void describe_call(const sattn_cuda_band_state *state, const sattn_proble
   band->head_chunks = (problem->group + band->pack - 1) / band->pack;
   band->tile_tokens = tile_tokens_of(problem, state->kernel.rows);
   band->tiles = (band->queries + band->tile_tokens - 1) / band->tile_tokens;
+  band->splits = 1;
   band->causal = problem->causal;
   band->sinks = problem->sink_tokens < band->keys ? problem->sink_tokens : band->keys;
   band->visit_sinks = 1;
@@ -210,10 +251,43 @@ typedef struct band_call {
 static sattn_status run_pass(band_call *call, sattn_error *error) {
   sattn_cuda_band *band = &call->band;
   uint64_t kv_heads = (uint64_t)(band->heads / band->group);
-  sattn_cuda_grid grid = {(uint64_t)band->batch * kv_heads * (uint64_t)band->head_chunks * (uint64_t)band->tiles, SATTN_BAND_THREADS,
-                          call->state->kernel.shared_bytes};
+  sattn_cuda_grid grid = {(uint64_t)band->batch * kv_heads * (uint64_t)band->head_chunks * (uint64_t)band->tiles * (uint64_t)band->splits,
+                          SATTN_BAND_THREADS, call->state->kernel.shared_bytes};
   sattn_status status = sattn_cuda_chain_stage(call->chain, SATTN_CUDA_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(call->chain, call->state->attend, &grid, band, error);
+  return status;
+}
+
+static void use_partial(band_call *call) {
+  call->band.partial = (float *)(uintptr_t)(call->workspace + call->layout.partial);
+  call->band.partial_lse = (float *)(uintptr_t)(call->workspace + call->layout.partial_lse);
+  call->band.finish = SATTN_BAND_PARTIAL;
+}
+
+static sattn_status run_positions(band_call *call, sattn_error *error) {
+  const sattn_problem *problem = &call->plan->problem;
+  sattn_cuda_band *band = &call->band;
+  use_positions(problem, band);
+  write_out(call->args, band);
+  band->splits = splits_of(problem, &call->args->sizes);
+  if (band->splits == 1) return run_pass(call, error);
+  use_partial(call);
+  sattn_cuda_join join;
+  memset(&join, 0, sizeof join);
+  join.out = band->out;
+  join.partial = band->partial;
+  join.partial_lse = band->partial_lse;
+  join.out_rows = band->out_rows;
+  join.lse = band->lse;
+  join.batch = band->batch;
+  join.queries = band->queries;
+  join.heads = band->heads;
+  join.head_dim = problem->head_dim;
+  join.splits = band->splits;
+  uint64_t rows = (uint64_t)band->batch * (uint64_t)band->heads * (uint64_t)band->queries, at_once = SATTN_BAND_THREADS / 32;
+  sattn_cuda_grid grid = {(rows + at_once - 1) / at_once, SATTN_BAND_THREADS, 0};
+  sattn_status status = run_pass(call, error);
+  if (status == SATTN_OK) status = sattn_cuda_chain_launch(call->chain, call->state->join, &grid, &join, error);
   return status;
 }
 
@@ -230,10 +304,8 @@ static sattn_status use_slots(band_call *call, sattn_error *error) {
 static sattn_status run_union(band_call *call, sattn_error *error) {
   const sattn_problem *problem = &call->plan->problem;
   sattn_cuda_band *band = &call->band;
-  band->partial = (float *)(uintptr_t)(call->workspace + call->layout.partial);
-  band->partial_lse = (float *)(uintptr_t)(call->workspace + call->layout.partial_lse);
   use_positions(problem, band);
-  band->finish = SATTN_BAND_PARTIAL;
+  use_partial(call);
   sattn_status status = run_pass(call, error);
   if (status != SATTN_OK) return status;
   band->exclude = 1;
@@ -295,11 +367,8 @@ sattn_status sattn_cuda_band_enqueue(const sattn_plan *plan, void *opaque, const
   describe_call(state, &plan->problem, args, &call.band);
   if (plan->problem.mode == SATTN_UNION) return run_union(&call, error);
   if (plan->problem.mode == SATTN_GATED) return run_gated(&call, error);
+  if (!plan->problem.uses_sa) return run_positions(&call, error);
   write_out(args, &call.band);
-  if (!plan->problem.uses_sa) {
-    use_positions(&plan->problem, &call.band);
-    return run_pass(&call, error);
-  }
   sattn_status status = use_slots(&call, error);
   return status == SATTN_OK ? run_pass(&call, error) : status;
 }

@@ -1,6 +1,7 @@
 /* The fast path of the forward pass on any of its kernels: a mode becomes one or two passes of band attention over an order.
  *
  *     FULL, SLIDING_WINDOW   one pass, identity order
+ *                            few queries: keys shared out over thread blocks, partial results joined in fixed order
  *     STOCHASTIC             one pass over the permutation
  *     UNION                  SWA band with the sink tokens -> partial sums in the workspace; SA band, without keys of the first, goes on
  *     GATED                  SA band -> first branch; SWA band -> second branch, mixed with the first as it is written
@@ -21,6 +22,7 @@ typedef struct sattn_cuda_band_kernel {
 typedef struct sattn_cuda_band_state {
   sattn_cuda_band_kernel kernel;
   sattn_cu_function attend;
+  sattn_cu_function join; /* NULL where keys are never split */
   sattn_cuda_permute_kernels permute;
   void *general; /* for calls whose rows are not aligned */
 } sattn_cuda_band_state;

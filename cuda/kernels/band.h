@@ -27,7 +27,7 @@ struct Place {
   int64_t b;
   int g, head;  // key/value head; first query head of the tile
   int heads;    // query heads that the tile has, at most pack
-  int tile;
+  int tile, split;
   int length, start;  // tokens that exist; position of query 0
   int present;        // queries that exist: 0..present-1
   int64_t list_row;
@@ -37,8 +37,8 @@ struct Place {
 struct Keys {
   const uint64_t *list;  // NULL: identity
   int sink_tiles, sink_end;
-  int first, end;  // of the band: tokens, or entries of the list
-  int tiles;
+  int first, end;   // of the band: tokens, or entries of the list
+  int from, tiles;  // of this thread block: tiles from..from + tiles - 1 of all
 };
 
 // A row of the tile.
@@ -50,6 +50,8 @@ struct Row {
 GPU_DEVICE Place locate(const sattn_cuda_band &call) {
   Place place;
   uint32_t index = blockIdx.x;
+  place.split = (int)(index % (uint32_t)call.splits);
+  index /= (uint32_t)call.splits;
   place.tile = (int)(index % (uint32_t)call.tiles);
   if (call.causal) place.tile = call.tiles - 1 - place.tile;  // those with most keys first
   index /= (uint32_t)call.tiles;
@@ -88,7 +90,7 @@ GPU_DEVICE Row row_of(const sattn_cuda_band &call, const Place &place, int r) {
 
 // `step`: keys of a tile.
 GPU_DEVICE Keys keys_of(const sattn_cuda_band &call, const Place &place, int step) {
-  Keys keys = {nullptr, 0, 0, 0, 0, 0};
+  Keys keys = {nullptr, 0, 0, 0, 0, 0, 0};
   const int at = place.tile * call.tile_tokens;
   const int rows_end = gpu_min(at + call.tile_tokens, place.present);
   if (at >= rows_end) return keys;  // empty rows only
@@ -108,18 +110,21 @@ GPU_DEVICE Keys keys_of(const sattn_cuda_band &call, const Place &place, int ste
   keys.end = gpu_max(keys.end, keys.first);
   keys.sink_end = call.visit_sinks ? gpu_min(sinks, last + 1) : 0;
   keys.sink_tiles = (keys.sink_end + step - 1) / step;
-  keys.tiles = keys.sink_tiles + (keys.end - keys.first + step - 1) / step;
+  const int64_t tiles = keys.sink_tiles + (keys.end - keys.first + step - 1) / step;
+  keys.from = (int)(tiles * place.split / call.splits);
+  keys.tiles = (int)(tiles * (place.split + 1) / call.splits) - keys.from;
   return keys;
 }
 
 GPU_DEVICE bool is_sink_tile(const Keys &keys, int tile) {
-  return tile < keys.sink_tiles;
+  return keys.from + tile < keys.sink_tiles;
 }
 
 // Entry number k of a key tile: an index into the list, or a token; -1 past the end.
 GPU_DEVICE int key_index(const Keys &keys, int tile, int k, int step) {
   const bool sink = is_sink_tile(keys, tile);
-  const int index = sink ? tile * step + k : keys.first + (tile - keys.sink_tiles) * step + k;
+  const int number = keys.from + tile;
+  const int index = sink ? number * step + k : keys.first + (number - keys.sink_tiles) * step + k;
   return index < (sink ? keys.sink_end : keys.end) ? index : -1;
 }
 

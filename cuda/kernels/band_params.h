@@ -43,6 +43,9 @@ typedef struct sattn_cuda_band {
   int32_t queries, keys, heads, group;
   int32_t pack, head_chunks;  // heads of a group that share a tile; tiles that a group takes
   int32_t tile_tokens, tiles;
+  int32_t
+      splits;  // thread blocks that share the keys of a tile; above 1, finish is SATTN_BAND_PARTIAL and the arrays have [splits] in front
+  int32_t unused;
   int32_t causal, left, right;
   int32_t sinks, visit_sinks;                    // keys at positions below sinks are not in the band; 1: this pass sees them
   int32_t exclude, exclude_left, exclude_right;  // 1: keys within these distances by position belong to another pass
@@ -54,6 +57,16 @@ typedef struct sattn_cuda_band {
   float cap_in, cap_out;  // with a softcap c: scale / c, c * log2(e); else 0
   float scale;            // as given
 } sattn_cuda_band;
+
+// Partial results of splits into one.
+typedef struct sattn_cuda_join {
+  sattn_kernel_tensor out;
+  const float *partial, *partial_lse;  // [splits, B, H, n_q, d], [splits, B, H, n_q]
+  void *out_rows;
+  float *lse;  // may be NULL
+  int64_t batch;
+  int32_t queries, heads, head_dim, splits;
+} sattn_cuda_join;
 
 // Building key_list, query_list and ranges: one list row per (permutation, and batch entry where lengths or query_start differ).
 typedef struct sattn_cuda_permute {

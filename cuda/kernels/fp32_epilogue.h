@@ -85,11 +85,11 @@ template <int d>
 GPU_DEVICE bool finish_row(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Row_table &rows, int i, int half, int l) {
   using S = Shape<d>;
   const int r = half * S::lane_rows + i, query = rows.query[r];
-  const bool empty = rows.limit[r] < 0;
   float sum = sums.sum[i];
   GPU_UNROLL
   for (int step = 1; step < kHalf; step *= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
   if (query < 0) return false;
+  const bool empty = rows.limit[r] < 0 || (call.splits > 1 && sum == 0.0f);  // a split may have no key that the row sees
   const float inverse = 1.0f / sum;
   float check = 0.0f;  // infinity times 0 is NaN
   GPU_UNROLL

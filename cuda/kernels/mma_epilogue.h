@@ -108,10 +108,10 @@ GPU_DEVICE int finish_group(Sums<d> &sums, const sattn_cuda_band &call, const Pl
   GPU_UNROLL
   for (int e = 0; e < 2; ++e) {
     const int r = group * 16 + lane / 4 + 8 * e, query = rows.query[r];
-    const bool empty = rows.limit[r] < 0;
     float sum = sums.sum[g][e];
     sum += __shfl_xor_sync(kAllLanes, sum, 1);
     sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    const bool empty = rows.limit[r] < 0 || (call.splits > 1 && sum == 0.0f);  // a split may have no key that the row sees
     const float inverse = 1.0f / sum;
     float check = 0.0f;  // infinity times 0 is NaN
     GPU_UNROLL

@@ -6,8 +6,9 @@
 
 namespace {
 
+// Of row r: in the LSE array, and in the partial arrays, which have splits in front.
 GPU_DEVICE int64_t lse_index(const sattn_cuda_band &call, const Place &place, int r, int query) {
-  return (place.b * call.heads + place.head + r % call.pack) * (int64_t)call.queries + query;
+  return ((place.split * call.batch + place.b) * call.heads + place.head + r % call.pack) * (int64_t)call.queries + query;
 }
 
 // Every lane of a row gets the maximum; the sum counts once, so only one of them has it.
@@ -17,7 +18,7 @@ GPU_DEVICE void start_row(float &max, float &sum, const sattn_cuda_band &call, c
   if (query < 0) return;
   if (call.start == SATTN_BAND_CONTINUED) {
     max = gpu_load(call.partial_lse + lse_index(call, place, r, query)) * kLog2e;
-  } else if (call.sink_logits) {
+  } else if (call.sink_logits && place.split == 0) {
     max = gpu_load(call.sink_logits + place.head + r % call.pack) * kLog2e;
   }
   if (counts && max > -GPU_INFINITY) sum = 1.0f;

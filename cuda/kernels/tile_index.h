@@ -144,7 +144,7 @@ GPU_DEVICE void plan_group(Tile &plan, int g, const sattn_cuda_band &call, const
   }
   bool whole = call.exclude == 0;
   if (listed) {
-    const int slots = (keys.first + (tile - keys.sink_tiles) * S::keys) / SATTN_BAND_BLOCK * SATTN_BAND_BLOCK;
+    const int slots = (keys.first + (keys.from + tile - keys.sink_tiles) * S::keys) / SATTN_BAND_BLOCK * SATTN_BAND_BLOCK;
     whole &= (int)tokens[2 * (S::keys - 1)] <= rows.x && call.dense;
     whole &= slots >= (int64_t)rows.w - call.left && slots + SATTN_BAND_BLOCK - 1 <= (int64_t)rows.z + call.right;
   } else {
