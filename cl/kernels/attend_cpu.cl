@@ -126,14 +126,18 @@ static void do_tile(const launch_arrays *arrays, const sattn_attend_cpu_params *
   }
   tile_state t;
   load_tokens(&t, keys.list, &p->list, at.tile, &b);
-  if (t.high_position >= 0) {
-    do_band(&t, &keys, &p->list, &b, &io);
-    do_sinks(&t, &keys, &p->list, &b, &io);
-  }
-  /* Where no block was the last: queries that do not exist. */
-  for (int g = 0; g < GROUPS && !t.finished; ++g) {
-    if (t.loaded <= g) load_group(&t, g, &io);
-    finish_group(&t, g, &keys, &p->list, &b, &io);
+  for (; t.careful <= t.any_again; ++t.careful) {
+    t.loaded = t.finished = 0;
+    if (t.high_position >= 0) {
+      do_band(&t, &keys, &p->list, &b, &io);
+      do_sinks(&t, &keys, &p->list, &b, &io);
+    }
+    /* Where no block was the last: queries that do not exist. */
+    for (int g = 0; g < GROUPS && !t.finished; ++g) {
+      if (t.careful && !t.again[g]) continue;
+      if (t.loaded <= g) load_group(&t, g, &io);
+      finish_group(&t, g, &io);
+    }
   }
   store_lse(&t, &io);
 }

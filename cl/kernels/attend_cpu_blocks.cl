@@ -23,7 +23,8 @@ INLINE void count_up_to(global const int *entries, const int *threshold, int *co
 static void load_tokens(tile_state *t, global const int *list, const sattn_list_layout *at, int tile, const bands *b) {
   t->low_position = t->low_slot = NEVER;
   t->high_position = t->high_slot = -1;
-  t->loaded = t->finished = t->ahead = 0;
+  t->loaded = t->finished = t->ahead = t->careful = t->any_again = 0;
+  for (int g = 0; g < GROUPS; ++g) t->again[g] = 0;
   for (int i = 0; i < 64; ++i) {
     t->position[i] = list[at->query_position + tile * 64 + i];
     t->slot[i] = list[at->query_slot + tile * 64 + i];
@@ -75,68 +76,17 @@ INLINE void do_group(tile_state *t, int g, const block_keys *keys, int first, in
     t->known[g] = known;
   }
   const int skip = (first - column) / KEYS_AT_ONCE * KEYS_AT_ONCE;
-  add_values(weight + skip, keys->value + (column + skip) * HEAD_DIM, last - column - skip, out);
+  global const float *value = keys->value + (column + skip) * HEAD_DIM;
+  if (t->careful)
+    add_values_carefully(weight + skip, value, last - column - skip, out);
+  else
+    add_values(weight + skip, value, last - column - skip, out);
 }
 
-/* One row again, key by key, without touching hidden ones. Only for rows that did not come out finite: a hidden value row with a NaN times
- * its zero weight is a NaN that does not belong there. */
-static __attribute__((noinline)) void redo_row(tile_state *t, int r, const tile_keys *from, const sattn_list_layout *at, const bands *b,
-                                               const tile_io *io) {
-  const float *query = t->query + r * HEAD_DIM;
-  float *out = t->out + r * HEAD_DIM;
-  const int token = token_of(r);
-  float best = -INFINITY, sum = 0.0f;
-#if PASS == PASS_UNION
-  const float earlier = io->partial_lse[head_of(r) * io->lse_head + t->row[token]];
-  best = earlier;
-#endif
-  for (int phase = 0; phase < 2; ++phase) {
-    if (phase == 1) {
-      for (int x = 0; x < HEAD_DIM; ++x) out[x] = 0.0f;
-#if PASS == PASS_UNION
-      sum = exp2(earlier - best);
-      global const float *row = io->partial + head_of(r) * io->partial_head + t->row[token] * (long)HEAD_DIM;
-      for (int x = 0; x < HEAD_DIM && sum != 0.0f; ++x) out[x] = row[x] * sum;
-#endif
-    }
-    for (int source = 0; source < 2; ++source) {
-      global const int *position = from->list + (source ? at->sink_position : at->key_position);
-      global const int *slot = from->list + (source ? at->sink_slot : at->key_slot);
-      global const float *keys = source ? from->sink_key : from->key, *values = source ? from->sink_value : from->value;
-      const int count = ((source ? from->sinks : from->exists) + 63) / 64 * 64;
-      for (int j = 0; j < count; ++j) {
-        if (position[j] > t->limit[token] || ((uint)slot[j] - t->low[token] <= b->span) == source) continue;
-#if OTHER
-        global const int *other = from->list + (source ? at->sink_other : at->key_other);
-        if ((uint)other[j] - t->other_low[token] <= b->other_span) continue;
-#endif
-        global const float *key = keys + j / 64 * (long)(64 * HEAD_DIM) + j % 64;
-        float score = 0.0f;
-        for (int x = 0; x < HEAD_DIM; ++x) score = fma(query[x], key[x * 64], score);
-        score *= b->scale_after;
-#if SOFTCAP
-        score = b->softcap * tanh(score / b->softcap);
-#endif
-        if (phase == 0) {
-          best = fmax(best, score);
-          continue;
-        }
-        const float weight = exp2(score - best);
-        sum += weight;
-        for (int x = 0; x < HEAD_DIM && weight != 0.0f; ++x) out[x] = fma(weight, values[j * (long)HEAD_DIM + x], out[x]);
-      }
-    }
-  }
-  t->start[r] = -best;
-  t->sum[r] = (float16)(0.0f);
-  t->sum[r].s0 = sum;
-}
-
-static void finish_group(tile_state *t, int g, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
-  if (!group_is_finite(t->out + g * 4 * HEAD_DIM)) {
-    for (int r = g * 4; r < g * 4 + 4; ++r) {
-      if (t->position[token_of(r)] >= 0) redo_row(t, r, from, at, b, io);
-    }
+static void finish_group(tile_state *t, int g, const tile_io *io) {
+  if (!t->careful && !group_is_finite(t->out + g * 4 * HEAD_DIM)) {
+    t->again[g] = t->any_again = 1;
+    return;
   }
   for (int r = g * 4; r < g * 4 + 4; ++r) finish_row(t, r, io);
 }
@@ -175,11 +125,11 @@ INLINE int mask_inside(int mask, int open, int last) {
 }
 
 /* One block of keys against the whole tile. */
-static void do_block(tile_state *t, const block_keys *keys, int mask, int is_last, const tile_keys *from, const sattn_list_layout *at,
-                     const bands *b, const tile_io *io) {
+static void do_block(tile_state *t, const block_keys *keys, int mask, int is_last, const bands *b, const tile_io *io) {
   int first[GROUPS] __attribute__((aligned(64))), last[GROUPS] __attribute__((aligned(64))), open[GROUPS] __attribute__((aligned(64)));
   find_steps(t, keys, mask, b, first, last, open);
   for (int g = 0; g < GROUPS; ++g) {
+    if (t->careful && !t->again[g]) continue;
     if (t->loaded <= g) {
       load_group(t, g, io);
       t->loaded = g + 1;
@@ -188,7 +138,7 @@ static void do_block(tile_state *t, const block_keys *keys, int mask, int is_las
     if (first[g] < last[g]) {
       do_group(t, g, keys, first[g], last[g], mask_inside(mask, open[g], last[g]), b);
     }
-    if (is_last) finish_group(t, g, from, at, b, io);
+    if (is_last) finish_group(t, g, io);
   }
   t->finished = is_last;
 }
@@ -260,7 +210,7 @@ static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layou
     if (has_own && step == own) continue;
     block_keys keys;
     const int mask = open_block(&keys, block, t, from, at, b);
-    do_block(t, &keys, mask, block == final, from, at, b, io);
+    do_block(t, &keys, mask, block == final, b, io);
   }
 }
 
@@ -268,6 +218,6 @@ static void do_sinks(tile_state *t, const tile_keys *from, const sattn_list_layo
   for (int block = 0; block * 64 < from->sinks; ++block) {
     block_keys keys;
     const int mask = open_sinks(&keys, block, from, at);
-    do_block(t, &keys, mask, (block + 1) * 64 >= from->sinks, from, at, b, io);
+    do_block(t, &keys, mask, (block + 1) * 64 >= from->sinks, b, io);
   }
 }

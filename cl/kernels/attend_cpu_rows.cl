@@ -40,6 +40,8 @@ typedef struct tile_state {
   int low_position, high_position, low_slot, high_slot;
   int loaded, finished; /* groups that came in and went out */
   int ahead;            /* tokens of the next tile that are on their way */
+  int again[GROUPS];    /* groups that did not come out finite; a second, careful round is theirs */
+  int any_again, careful;
 } tile_state;
 
 typedef struct tile_io {

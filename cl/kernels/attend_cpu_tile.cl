@@ -122,24 +122,41 @@ INLINE int16 visible(const row_group *rows, int r, const block_keys *keys, int c
   return seen;
 }
 
-/* Scores of four rows, in `weight`, to weights, raising the bases first: never down once a row has seen something, and not at all where it
- * sees nothing here. Earlier sums (and, by the caller, outputs) are multiplied by `shrink`. */
+/* Weights of one row from its scores relative to `raise`, in place; their sum by lane. */
+INLINE float16 weigh_row(float16 *s, int vectors, float raise) {
+  float16 total = 0.0f;
+  for (int c = 0; c < vectors; ++c) {
+    s[c] = exp2_weight(s[c] - raise);
+    total = c ? total + s[c] : s[c];
+  }
+  return total;
+}
+
+/* Scores of four rows, in `weight`, to weights, raising the bases of rows that have seen nothing yet or whose weights are huge. Other rows
+ * come out as if this had not happened, to the bit, so no row depends on another. Bases never fall once a row has seen something, and stay
+ * where it sees nothing here. Earlier sums (and, by the caller, outputs) are multiplied by `shrink`. */
 static __attribute__((noinline)) void look_again(int vectors, const row_group *rows, float *weight, float *shrink) {
   for (int r = 0; r < 4; ++r) {
-    float16 *s = (float16 *)(weight + r * 64);
-    float16 high = s[0];
-    for (int c = 1; c < vectors; ++c) high = fmax(high, s[c]);
+    float16 scores[4];
+    for (int c = 0; c < vectors; ++c) scores[c] = vload16(c, weight + r * 64);
+    const int seen = sum_of(rows->sum[r]) != 0.0f;
+    shrink[r] = 1.0f;
+    if (seen) {
+      const float16 total = weigh_row((float16 *)(weight + r * 64), vectors, 0.0f);
+      if (all(total < (float16)(HUGE_WEIGHT))) {
+        rows->sum[r] += total;
+        continue;
+      }
+    }
+    float16 high = scores[0];
+    for (int c = 1; c < vectors; ++c) high = fmax(high, scores[c]);
     float raise = max_of(high);
     if (raise == -INFINITY) raise = 0.0f;
-    if (sum_of(rows->sum[r]) != 0.0f) raise = fmax(raise, 0.0f);
+    if (seen) raise = fmax(raise, 0.0f);
+    for (int c = 0; c < vectors; ++c) vstore16(scores[c], c, weight + r * 64);
     rows->start[r] -= raise;
     shrink[r] = exp2_weight((float16)(fmin(-raise, 0.0f))).s0;
-    float16 total = rows->sum[r] * shrink[r];
-    for (int c = 0; c < vectors; ++c) {
-      s[c] = exp2_weight(s[c] - raise);
-      total += s[c];
-    }
-    rows->sum[r] = total;
+    rows->sum[r] = rows->sum[r] * shrink[r] + weigh_row((float16 *)(weight + r * 64), vectors, raise);
   }
 }
 
@@ -179,7 +196,9 @@ static __attribute__((noinline)) void look_again(int vectors, const row_group *r
         total[r] = c ? total[r] + w : w;                                                                                             \
       }                                                                                                                              \
     }                                                                                                                                \
-    if (!all((total[0] + total[1]) + (total[2] + total[3]) < (float16)(HUGE_WEIGHT))) return -1;                                     \
+    int16 small = total[0] < (float16)(HUGE_WEIGHT);                                                                                 \
+    EACH(r, 4) small &= total[r] < (float16)(HUGE_WEIGHT);                                                                           \
+    if (!all(small)) return -1;                                                                                                      \
     EACH(r, 4) rows->sum[r] += total[r];                                                                                             \
     return 0;                                                                                                                        \
   }
@@ -223,6 +242,19 @@ INLINE void add_values(const float *weight, global const float *value, int count
     }
     EACH(r, 4) {
       EACH(c, COLUMNS) * (float16 *)(o + r * HEAD_DIM + c * 16) = sum[r * COLUMNS + c];
+    }
+  }
+}
+
+/* The same for outputs that did not come out finite: a hidden value row with a NaN times its zero weight is a NaN that does not belong
+ * there. Zero weights are left out, the others added in the same order, so that the outputs have the bits that they have without the NaN.
+ */
+static __attribute__((noinline)) void add_values_carefully(const float *weight, global const float *value, int count, float *out) {
+  for (int r = 0; r < 4; ++r) {
+    for (int j = 0; j < count; ++j) {
+      const float share = weight[r * 64 + j];
+      if (share == 0.0f) continue;
+      for (int x = 0; x < HEAD_DIM; ++x) out[r * HEAD_DIM + x] = fma(share, value[j * HEAD_DIM + x], out[r * HEAD_DIM + x]);
     }
   }
 }
