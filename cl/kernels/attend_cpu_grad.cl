@@ -43,43 +43,27 @@ static void add_to_queries(grad_state *s, const pair_block *block, int g, int fi
   if (block->finite) {
     add_values(slope, rows, last - skip, sum);
   } else {
-    add_values_carefully(slope, rows, last - skip, sum);
+    add_rows_carefully(slope, rows, last - skip, sum);
   }
 }
 
-static void add_to_keys(grad_state *s, const pair_block *block, int k, int begin, int end) {
-  const int at = begin * 4 * 64 + k * 4, count = (end - begin) * 4;
-  const float *grad = s->grad + begin * 4 * HEAD_DIM, *query = s->t.query + begin * 4 * HEAD_DIM;
-  global float *grad_value = block->grad_value + k * 4 * HEAD_DIM, *grad_key = block->grad_key + k * 4 * HEAD_DIM;
-  if (s->finite) {
-    add_queries(s->weight + at, grad, count, grad_value);
-    add_queries(s->slope + at, query, count, grad_key);
-  } else {
-    add_queries_carefully(s->weight + at, grad, count, grad_value);
-    add_queries_carefully(s->slope + at, query, count, grad_key);
-  }
+/* The keys first .. last-1 of a block that each group of queries meets. */
+typedef struct steps {
+  int first[GROUPS] __attribute__((aligned(64)));
+  int last[GROUPS] __attribute__((aligned(64)));
+  int open[GROUPS] __attribute__((aligned(64)));
+  int low, high; /* groups outside of low .. high-1 meet none */
+} steps;
+
+INLINE int is_met(const steps *at, int g) {
+  return at->first[g] / 4 * 4 < at->last[g];
 }
 
-/* Steps rise from group to group, so the groups that meet four keys are neighbours, and both ends of them only rise with the keys. Groups
- * that do not exist or see nothing stand before `low` or from `high` on. */
-static void add_to_block(grad_state *s, const pair_block *block, const int *first, const int *last, int low, int high) {
-  for (int k = 0, begin = low, end = low; k < 16; ++k) {
-    while (begin < high && last[begin] <= k * 4) ++begin;
-    while (end < high && first[end] < k * 4 + 4) ++end;
-    if (begin < end) add_to_keys(s, block, k, begin, end);
-  }
-}
-
-static void do_pair(grad_state *s, const pair_block *block, int mask, const bands *b, int sides) {
+static void find_weights(grad_state *s, const pair_block *block, const steps *at, int mask, const bands *b) {
   tile_state *t = &s->t;
-  int first[GROUPS] __attribute__((aligned(64))), last[GROUPS] __attribute__((aligned(64))), open[GROUPS] __attribute__((aligned(64)));
-  find_steps(t, &block->keys, mask, b, first, last, open);
-  int low = GROUPS, high = 0;
-  for (int g = 0; g < GROUPS; ++g) {
-    if (first[g] / 4 * 4 >= last[g]) continue;
-    low = min(low, g);
-    high = g + 1;
-    const int column = first[g] / 16 * 16, at = g * 4 * 64 + column;
+  for (int g = at->low; g < at->high; ++g) {
+    if (!is_met(at, g)) continue;
+    const int column = at->first[g] / 16 * 16;
     const row_group rows = {.query = t->query + g * 4 * HEAD_DIM,
                             .start = t->start + g * 4,
                             .sum = t->sum + g * 4,
@@ -87,12 +71,54 @@ static void do_pair(grad_state *s, const pair_block *block, int mask, const band
                             .low = t->low + g * 4,
                             .other_low = t->other_low + g * 4};
     float shrink[4];
-    weigh(&rows, &block->keys, column, last[g], mask_inside(mask, open[g], last[g]), b, 0, s->weight + at, shrink);
-    find_slopes((last[g] - column + 15) / 16, s->grad + g * 4 * HEAD_DIM, s->delta + g * 4, t->start + g * 4, block->keys.value + column, b,
-                s->weight + at, s->slope + at);
-    if (sides & SIDE_QUERY) add_to_queries(s, block, g, first[g], last[g]);
+    weigh(&rows, &block->keys, column, at->last[g], mask_inside(mask, at->open[g], at->last[g]), b, 0, s->weight + g * 4 * 64 + column,
+          shrink);
   }
-  if (sides & SIDE_KEY) add_to_block(s, block, first, last, low, high);
+}
+
+static void find_all_slopes(grad_state *s, const pair_block *block, const steps *at, const bands *b) {
+  for (int g = at->low; g < at->high; ++g) {
+    if (!is_met(at, g)) continue;
+    const int column = at->first[g] / 16 * 16, place = g * 4 * 64 + column;
+    find_slopes((at->last[g] - column + 15) / 16, s->grad + g * 4 * HEAD_DIM, s->delta + g * 4, s->t.start + g * 4,
+                block->keys.value + column, b, s->weight + place, s->slope + place);
+  }
+}
+
+/* Steps rise from group to group, so the groups that meet four keys are neighbours, and both ends of them only rise with the keys. Groups
+ * that do not exist or see nothing stand before `low` or from `high` on. */
+static void add_to_keys(const steps *at, const float *weight, const float *rows, int finite, global float *sums) {
+  for (int k = 0, begin = at->low, end = at->low; k < 16; ++k) {
+    while (begin < at->high && at->last[begin] <= k * 4) ++begin;
+    while (end < at->high && at->first[end] < k * 4 + 4) ++end;
+    if (begin >= end) continue;
+    const float *from = weight + begin * 4 * 64 + k * 4, *row = rows + begin * 4 * HEAD_DIM;
+    if (finite) {
+      add_queries(from, row, (end - begin) * 4, sums + k * 4 * HEAD_DIM);
+    } else {
+      add_queries_carefully(from, row, (end - begin) * 4, sums + k * 4 * HEAD_DIM);
+    }
+  }
+}
+
+/* Product by product, so that the one block or tile that every group or key meets stays in the first-level cache. */
+static void do_pair(grad_state *s, const pair_block *block, int mask, const bands *b, int sides) {
+  steps at;
+  find_steps(&s->t, &block->keys, mask, b, at.first, at.last, at.open);
+  at.low = GROUPS;
+  at.high = 0;
+  for (int g = 0; g < GROUPS; ++g) {
+    if (!is_met(&at, g)) continue;
+    at.low = min(at.low, g);
+    at.high = g + 1;
+  }
+  find_weights(s, block, &at, mask, b);
+  if (sides & SIDE_KEY) add_to_keys(&at, s->weight, s->grad, s->finite, block->grad_value);
+  find_all_slopes(s, block, &at, b);
+  if (sides & SIDE_KEY) add_to_keys(&at, s->slope, s->t.query, s->finite, block->grad_key);
+  for (int g = at.low; g < at.high && sides & SIDE_QUERY; ++g) {
+    if (is_met(&at, g)) add_to_queries(s, block, g, at.first[g], at.last[g]);
+  }
 }
 
 /* ---- a tile ---- */

@@ -82,11 +82,13 @@ INLINE void add_queries(const float *weight, const float *row, int count, global
   }
 }
 
-static __attribute__((noinline)) void add_values_carefully(const float *weight, global const float *value, int count, float *out) {
+static __attribute__((noinline)) void add_rows_carefully(const float *weight, global const float *value, int count, float *out) {
   for (int r = 0; r < 4; ++r) {
     for (int j = 0; j < count; ++j) {
       const float share = weight[r * 64 + j];
-      for (int x = 0; x < HEAD_DIM && share != 0.0f; ++x) out[r * HEAD_DIM + x] += share * value[j * HEAD_DIM + x];
+      for (int x = 0; x < HEAD_DIM && share != 0.0f; ++x) {
+        out[r * HEAD_DIM + x] = fma(share, value[j * HEAD_DIM + x], out[r * HEAD_DIM + x]);
+      }
     }
   }
 }
@@ -95,7 +97,9 @@ static __attribute__((noinline)) void add_queries_carefully(const float *weight,
   for (int r = 0; r < 4; ++r) {
     for (int i = 0; i < count; ++i) {
       const float share = weight[i * 64 + r];
-      for (int x = 0; x < HEAD_DIM && share != 0.0f; ++x) out[r * HEAD_DIM + x] += share * row[i * HEAD_DIM + x];
+      for (int x = 0; x < HEAD_DIM && share != 0.0f; ++x) {
+        out[r * HEAD_DIM + x] = fma(share, row[i * HEAD_DIM + x], out[r * HEAD_DIM + x]);
+      }
     }
   }
 }
