@@ -244,7 +244,7 @@ static void softcap_and_sink_logits(test_env *env) {
   static const double caps[3] = {0, 0.5, 30};
   for (int cap = 0; cap < 3; ++cap) {
     test_call call;
-    int64_t head_dim = env->mode == SATTN_STOCHASTIC || env->mode == SATTN_GATED ? 64 : 16;
+    int64_t head_dim = env->mode == SATTN_STOCHASTIC ? 64 : 16;
     test_call_init(&call, env->mode, 1, 50, 50, 4, 2, head_dim);
     call.attention.softcap = caps[cap];
     call.attention.has_sink_logits = 1;

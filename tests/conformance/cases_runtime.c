@@ -65,6 +65,14 @@ static void every_kernel(test_env *env) {
   test_check_oracle(env, &call, "fp16, two-way");
 }
 
+static void every_gradient(test_env *env) {
+  test_call call;
+  test_call_init(&call, env->mode, 1, 66, 66, 2, 1, 64);
+  test_call_fill(&call, &env->random, 1.0);
+  test_call_fill_gradients(&call, &env->random, 1);
+  test_check_oracle(env, &call, "fp32, causal");
+}
+
 /* No folder for compiled programs: none at all, one that cannot be made, one that is a file. */
 static void cache_folders(test_env *env) {
   static const char *const folders[] = {"", "/dev/null/sattn", "/dev/null", "/proc/no/such"};
@@ -142,6 +150,7 @@ void cases_runtime(test_suite *suite) {
   test_case_run(suite, "contexts-come-and-go", contexts_come_and_go);
   test_case_modes(suite, "kernel-families", MODES_ALL, kernel_families);
   test_case_modes(suite, "every-kernel", MODES_ALL, every_kernel);
+  test_case_modes(suite, "every-gradient", MODES_ALL, every_gradient);
   test_case_run(suite, "cache-folders", cache_folders);
   test_case_run(suite, "exit-with-everything-open", exit_with_everything_open);
   test_case_run(suite, "trace-tells", trace_tells);
