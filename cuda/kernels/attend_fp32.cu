@@ -175,7 +175,8 @@ GPU_DEVICE void wait_for_copies() {
 }
 
 template <int d>
-GPU_DEVICE void attend_tiles(Sums<d> &sums, const sattn_cuda_band &call, int tiles, const Block_memory &memory, int half, int l) {
+GPU_DEVICE void attend_tiles(Sums<d> &sums, const sattn_cuda_band &call, int tiles, bool clean, const Block_memory &memory, int half,
+                             int l) {
   using S = Shape<d>;
   const gpu_shared<uint32_t> words = gpu_shared_cast<uint32_t>(memory.index, 0);
   auto tokens_of = [&](int tile) { return words + tile % kIndexTiles * S::keys * 2; };
@@ -200,6 +201,10 @@ GPU_DEVICE void attend_tiles(Sums<d> &sums, const sattn_cuda_band &call, int til
     load(tile + 1, S::keys_at, read_note<Source>(memory.source).key, call.key.stride_token);
     load_index<S>(memory.index, read_note<Keys>(memory.key_tiles), tile + 2);
     gpu_cp_async_commit();
+    if (clean) {
+      clean_values<d>(memory.bytes);
+      __syncthreads();
+    }
     if (plan.steps(0)) multiply_values<d>(sums.out, memory.bytes, plan, half, l);
   }
 }
@@ -226,17 +231,36 @@ GPU_DEVICE int prepare_block(const sattn_cuda_band &call, const Block_memory &me
   return keys.tiles;
 }
 
+// After the first attempt: whether another one is needed, alike in the whole block. If so, the index is as it was in the beginning.
+template <int d>
+GPU_DEVICE bool attend_again(uint32_t bad, const Block_memory &memory) {
+  if (!__syncthreads_or(bad != 0)) return false;
+  const Keys keys = read_note<Keys>(memory.key_tiles);
+  load_index<Shape<d>>(memory.index, keys, 0);
+  load_index<Shape<d>>(memory.index, keys, 1);
+  gpu_cp_async_commit();
+  wait_for_copies();
+  return true;
+}
+
 template <int d>
 GPU_DEVICE void attend_fp32(const sattn_cuda_band &call) {
+  using S = Shape<d>;
   GPU_DYNAMIC_SHARED(unsigned char, bytes);
   const int half = (int)threadIdx.x / kHalf, l = (int)threadIdx.x % kHalf;
   const Block_memory memory = block_memory<d>(bytes);
   const int tiles = prepare_block<d>(call, memory);
   Sums<d> sums;
-  start_sums<d>(sums, call, read_note<Place>(memory.place), memory.rows, half, l);
-  attend_tiles<d>(sums, call, tiles, memory, half, l);
-  const gpu_shared<float> scratch = gpu_shared_cast<float>(bytes, Shape<d>::weights_at) + half / 2 * Shape<d>::group_rows * Shape<d>::keys;
-  finish<d>(sums, call, read_note<Place>(memory.place), read_note<Keys>(memory.key_tiles), scratch, memory.rows, half, l);
+  uint32_t bad = 0;
+  GPU_NO_UNROLL
+  for (int attempt = 0; attempt < 2; ++attempt) {  // see attend_mma.h
+    start_sums<d>(sums, call, read_note<Place>(memory.place), memory.rows, half, l);
+    attend_tiles<d>(sums, call, tiles, attempt != 0, memory, half, l);
+    if (attempt == 0) bad = bad_rows<d>(sums, memory.rows, half);
+    if (attempt == 0 && !attend_again<d>(bad, memory)) break;
+  }
+  const gpu_shared<float> scratch = gpu_shared_cast<float>(bytes, S::weights_at) + half / 2 * S::group_rows * S::keys;
+  finish<d>(sums, call, read_note<Place>(memory.place), read_note<Keys>(memory.key_tiles), scratch, memory.rows, bad, half, l);
 }
 
 }  // namespace

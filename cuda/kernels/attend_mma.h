@@ -16,7 +16,9 @@
 // come by cp.async straight from where they lie, through the order; nothing is packed before. While a tile is worked on, the next one is on
 // its way, and the index of the one after that. For d = 256 keys and values have one buffer each, which are filled in turn.
 //
-// A result row that is not finite is done again (redo_row.h), so a masked V row with an infinity costs only those who meet it.
+// A V row that a query does not see is multiplied with 0, so an infinity or NaN in it makes the sum NaN. If a block ends with such a row,
+// it starts again with all of them replaced by zeros: then each row has, to the bit, what it has with a harmless V. Rows that were not
+// finite are also done key by key (redo_row.h), which tells those that do see the infinity. Nobody else pays for it.
 #ifndef SATTN_CUDA_KERNELS_ATTEND_MMA_H
 #define SATTN_CUDA_KERNELS_ATTEND_MMA_H
 
@@ -143,9 +145,11 @@ struct Warp_state {
 
 // The shared memory of a block.
 struct Block_memory {
+  gpu_shared<unsigned char> bytes;
   uint32_t queries, keys, values;
   gpu_shared<uint2> index;
   gpu_shared<uint4> place, key_tiles, source;  // notes
+  gpu_shared<uint32_t> bad;
   Row_table rows;
 };
 
@@ -154,6 +158,7 @@ GPU_DEVICE Block_memory block_memory(gpu_shared<unsigned char> bytes) {
   using S = Shape<d>;
   const uint32_t start = gpu_shared_address(bytes);
   Block_memory memory;
+  memory.bytes = bytes;
   memory.queries = start;
   memory.keys = start + S::keys_at;
   memory.values = start + S::values_at;
@@ -161,6 +166,7 @@ GPU_DEVICE Block_memory block_memory(gpu_shared<unsigned char> bytes) {
   memory.place = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, place));
   memory.key_tiles = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, keys));
   memory.source = gpu_shared_cast<uint4>(bytes, S::notes_at + (uint32_t)offsetof(Notes, source));
+  memory.bad = gpu_shared_cast<uint32_t>(bytes, S::notes_at + (uint32_t)offsetof(Notes, bad));
   memory.rows = row_table<S>(bytes);
   return memory;
 }
@@ -204,7 +210,8 @@ GPU_DEVICE void wait_for_copies() {
 }
 
 template <class T, int d>
-GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, int tiles, const Block_memory &memory, int warp, int lane) {
+GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, int tiles, bool clean, const Block_memory &memory, int warp,
+                             int lane) {
   using S = Shape<d>;
   const gpu_shared<uint32_t> words = gpu_shared_cast<uint32_t>(memory.index, 0);
   constexpr uint32_t all = (1u << S::keys / 16) - 1;
@@ -253,6 +260,10 @@ GPU_DEVICE void attend_tiles(Warp_state<d> &state, const sattn_cuda_band &call, 
       load_index<S>(memory.index, read_note<Keys>(memory.key_tiles), tile + 2);
       gpu_cp_async_commit();
     }
+    if (clean) {
+      clean_values<T, d>(memory.bytes, S::values_at + stage_of(tile));
+      __syncthreads();
+    }
     if (whole) {
       multiply_values<T, d, true>(state.sums.out, score, memory.values + stage_of(tile), plan, lane);
     } else {
@@ -290,6 +301,28 @@ GPU_DEVICE int prepare_block(const sattn_cuda_band &call, gpu_shared<unsigned ch
   return keys.tiles;
 }
 
+// After the first attempt: whether another one is needed, alike in the whole block. If so, the index is as it was in the beginning.
+template <int d>
+GPU_DEVICE bool attend_again(const Warp_state<d> &state, const Block_memory &memory, int warp, int lane) {
+  using S = Shape<d>;
+  uint32_t any = 0;
+  GPU_UNROLL
+  for (int g = 0; g < S::groups; ++g) {
+    const int group = group_of(warp, g);
+    const uint32_t bad = bad_rows<d>(state.sums, memory.rows, g, group, lane);
+    if (lane == 0) memory.bad[group] = bad;
+    any |= bad;
+  }
+  if (!__syncthreads_or(any != 0)) return false;
+  const Keys keys = read_note<Keys>(memory.key_tiles);
+  load_index<S>(memory.index, keys, 0);
+  load_index<S>(memory.index, keys, 1);
+  gpu_cp_async_commit();
+  gpu_cp_async_wait<0>();
+  __syncthreads();
+  return true;
+}
+
 template <class T, int dtype, int d>
 GPU_DEVICE void attend_mma(const sattn_cuda_band &call) {
   GPU_DYNAMIC_SHARED(unsigned char, bytes);
@@ -298,9 +331,14 @@ GPU_DEVICE void attend_mma(const sattn_cuda_band &call) {
   const int tiles = prepare_block<d>(call, bytes, memory, warp, lane);
   Warp_state<d> state;
   read_queries<d>(state.fragments, memory.queries, warp, lane);
-  start_sums<d>(state.sums, call, read_note<Place>(memory.place), memory.rows, warp, lane);
-  attend_tiles<T, d>(state, call, tiles, memory, warp, lane);
-  finish<T, dtype, d>(state.sums, call, read_note<Place>(memory.place), read_note<Keys>(memory.key_tiles), bytes, memory.rows, warp, lane);
+  GPU_NO_UNROLL
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    start_sums<d>(state.sums, call, read_note<Place>(memory.place), memory.rows, warp, lane);
+    attend_tiles<T, d>(state, call, tiles, attempt != 0, memory, warp, lane);
+    if (attempt == 0 && !attend_again<d>(state, memory, warp, lane)) break;
+  }
+  finish<T, dtype, d>(state.sums, call, read_note<Place>(memory.place), read_note<Keys>(memory.key_tiles), bytes, memory.rows, memory.bad,
+                      warp, lane);
 }
 
 }  // namespace

@@ -62,13 +62,15 @@ GPU_DEVICE void store_chunk(float4 chunk, const sattn_cuda_band &call, const Pla
   gpu_store(reinterpret_cast<float4 *>(static_cast<float *>(call.out_rows) + at), chunk);
 }
 
-// One row again, by the whole warp; its elements go from lane to lane by way of the row of probabilities that nobody needs any more.
+// One row again, by the whole warp; if it does see an infinity or NaN, its elements go from lane to lane by way of the row of probabilities
+// that nobody needs any more.
 template <int d>
 GPU_DEVICE void redo(gpu_shared<float> scratch, const sattn_cuda_band &call, const Place &place, const Keys &keys, const Row_table &rows,
                      int r, int lane) {
   constexpr int owned = d / 32 + (d % 32 != 0);
   float out[owned];
   redo_values<1, owned>(out, call, place, keys, rows.query[r], rows.limit[r], rows.slot[r], rows.position[r], r, d, Shape<d>::keys, lane);
+  if (all_finite<owned>(out, d, lane)) return;
   __syncwarp();
   GPU_UNROLL
   for (int i = 0; i < owned; ++i) {
@@ -80,45 +82,56 @@ GPU_DEVICE void redo(gpu_shared<float> scratch, const sattn_cuda_band &call, con
   for (int c = lane; c < Shape<d>::chunks; c += 32) store_chunk<d>(chunks[c], call, place, r, rows.query[r], c);
 }
 
-// Results of one row of each half warp. True if the lane's part of it came out not finite although the row exists.
+// Which rows of the warp exist and are not finite: a bit each, alike in the whole warp.
 template <int d>
-GPU_DEVICE bool finish_row(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Row_table &rows, int i, int half, int l) {
+GPU_DEVICE uint32_t bad_rows(const Sums<d> &sums, const Row_table &rows, int half) {
+  using S = Shape<d>;
+  uint32_t bad = 0;
+  GPU_UNROLL
+  for (int i = 0; i < S::lane_rows; ++i) {
+    float check = 0.0f;  // infinity times 0 is NaN
+    GPU_UNROLL
+    for (int m = 0; m < S::lane_chunks; ++m) {
+      const float4 o = sums.out[i][m];
+      check += o.x * 0.0f + o.y * 0.0f + o.z * 0.0f + o.w * 0.0f;
+    }
+    if (check != 0.0f && rows.limit[half * S::lane_rows + i] >= 0) bad |= 1u << (half % 2 * S::lane_rows + i);
+  }
+  return __reduce_or_sync(kAllLanes, bad);
+}
+
+// Results of one row of each half warp.
+template <int d>
+GPU_DEVICE void finish_row(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Row_table &rows, int i, int half, int l) {
   using S = Shape<d>;
   const int r = half * S::lane_rows + i, query = rows.query[r];
   float sum = sums.sum[i];
   GPU_UNROLL
   for (int step = 1; step < kHalf; step *= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
-  if (query < 0) return false;
+  if (query < 0) return;
   const bool empty = rows.limit[r] < 0 || (call.splits > 1 && sum == 0.0f);  // a split may have no key that the row sees
   const float inverse = 1.0f / sum;
-  float check = 0.0f;  // infinity times 0 is NaN
   GPU_UNROLL
   for (int m = 0; m < S::lane_chunks; ++m) {
     const float4 o = sums.out[i][m];
     const float4 chunk =
         empty ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : make_float4(o.x * inverse, o.y * inverse, o.z * inverse, o.w * inverse);
-    check += chunk.x * 0.0f + chunk.y * 0.0f + chunk.z * 0.0f + chunk.w * 0.0f;
     const int c = l + m * kHalf;
     if (owns<d>(c)) store_chunk<d>(chunk, call, place, r, query, c);
   }
   float *lse = call.finish == SATTN_BAND_PARTIAL ? call.partial_lse : call.lse;
   if (lse && l == 0) gpu_store(lse + lse_index(call, place, r, query), empty ? -GPU_INFINITY : (sums.max[i] + gpu_log2(sum)) * kLn2);
-  return check != 0.0f;
 }
 
 template <int d>
 GPU_DEVICE void finish(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Keys &keys, gpu_shared<float> scratch,
-                       const Row_table &rows, int half, int l) {
+                       const Row_table &rows, uint32_t bad, int half, int l) {
   using S = Shape<d>;
-  uint32_t bad = 0;  // a bit per row of the warp
   GPU_UNROLL
-  for (int i = 0; i < S::lane_rows; ++i) {
-    if (finish_row<d>(sums, call, place, rows, i, half, l)) bad |= 1u << (half % 2 * S::lane_rows + i);
-  }
+  for (int i = 0; i < S::lane_rows; ++i) finish_row<d>(sums, call, place, rows, i, half, l);
   GPU_NO_UNROLL
-  for (bad = __reduce_or_sync(kAllLanes, bad); bad; bad &= bad - 1) {
+  for (; bad; bad &= bad - 1)
     redo<d>(scratch, call, place, keys, rows, half / 2 * S::group_rows + __ffs((int)bad) - 1, half % 2 * kHalf + l);
-  }
 }
 
 }  // namespace

@@ -69,6 +69,19 @@ GPU_DEVICE void load_rows(uint32_t shared, gpu_shared<uint32_t> tokens, const fl
   });
 }
 
+// Infinities and NaN of a value tile become zeros: see attend_mma.h. Chunks that a row does not have are left alone.
+template <int d>
+GPU_DEVICE void clean_values(gpu_shared<unsigned char> bytes) {
+  using S = Shape<d>;
+  GPU_NO_UNROLL
+  for (int k = (int)threadIdx.x; k < S::keys * S::chunks * 4; k += kThreads) {
+    const int r = k / (S::chunks * 4), c = k % (S::chunks * 4);
+    const gpu_shared<float> word =
+        gpu_shared_cast<float>(bytes, S::values_at + (uint32_t)r * S::pitch + (uint32_t)((c / 4 ^ turn(r)) << 4) + (uint32_t)(c % 4 * 4));
+    if (!(word[0] * 0.0f == 0.0f)) word[0] = 0.0f;
+  }
+}
+
 // Query rows; those that are not there become zeros.
 template <int d>
 GPU_DEVICE void load_queries(uint32_t shared, const Row_table &table, const sattn_cuda_band &call, const Place &place) {

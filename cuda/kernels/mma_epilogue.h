@@ -78,7 +78,8 @@ GPU_DEVICE void store_group(gpu_shared<unsigned char> bytes, const sattn_cuda_ba
   });
 }
 
-// One of the warp's rows again; its result replaces the one that is in shared memory or, if partial, in global memory.
+// One of the warp's rows again; if it does see an infinity or NaN, its result replaces the one that is in shared memory or, if partial, in
+// global memory.
 template <class T, int dtype, int d>
 GPU_DEVICE void redo(gpu_shared<unsigned char> bytes, const sattn_cuda_band &call, const Place &place, const Keys &keys,
                      const Row_table &rows, int r, int lane) {
@@ -86,6 +87,7 @@ GPU_DEVICE void redo(gpu_shared<unsigned char> bytes, const sattn_cuda_band &cal
   float out[owned];
   redo_values<dtype, owned>(out, call, place, keys, rows.query[r], rows.limit[r], rows.slot[r], rows.position[r], r, d, Shape<d>::keys,
                             lane);
+  if (all_finite<owned>(out, d, lane)) return;
   const int64_t partial_at = lse_index(call, place, r, rows.query[r]) * d;
   GPU_UNROLL
   for (int i = 0; i < owned; ++i) {
@@ -99,12 +101,24 @@ GPU_DEVICE void redo(gpu_shared<unsigned char> bytes, const sattn_cuda_band &cal
   }
 }
 
-// One group: sums become results, in shared memory or in the partial arrays, and the LSE. Returns which of the lane's two rows (bits) came
-// out not finite although they exist.
+// Which rows of a group exist and are not finite: a bit each, alike in the whole warp.
+template <int d>
+GPU_DEVICE uint32_t bad_rows(const Sums<d> &sums, const Row_table &rows, int g, int group, int lane) {
+  uint32_t bad = 0;
+  GPU_UNROLL
+  for (int e = 0; e < 2; ++e) {
+    float check = 0.0f;  // infinity times 0 is NaN
+    GPU_UNROLL
+    for (int j = 0; j < d / 8; ++j) check += sums.out[g][j][2 * e] * 0.0f + sums.out[g][j][2 * e + 1] * 0.0f;
+    if (check != 0.0f && rows.limit[group * 16 + lane / 4 + 8 * e] >= 0) bad |= 1u << (lane / 4 + 8 * e);
+  }
+  return gpu_fault("nonfinite_ignored") ? 0 : __reduce_or_sync(kAllLanes, bad);
+}
+
+// One group: sums become results, in shared memory or in the partial arrays, and the LSE.
 template <class T, int d>
-GPU_DEVICE int finish_group(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, gpu_shared<unsigned char> bytes,
-                            const Row_table &rows, int g, int group, int lane) {
-  int bad = 0;
+GPU_DEVICE void finish_group(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, gpu_shared<unsigned char> bytes,
+                             const Row_table &rows, int g, int group, int lane) {
   GPU_UNROLL
   for (int e = 0; e < 2; ++e) {
     const int r = group * 16 + lane / 4 + 8 * e, query = rows.query[r];
@@ -113,11 +127,9 @@ GPU_DEVICE int finish_group(Sums<d> &sums, const sattn_cuda_band &call, const Pl
     sum += __shfl_xor_sync(kAllLanes, sum, 2);
     const bool empty = rows.limit[r] < 0 || (call.splits > 1 && sum == 0.0f);  // a split may have no key that the row sees
     const float inverse = 1.0f / sum;
-    float check = 0.0f;  // infinity times 0 is NaN
     GPU_UNROLL
     for (int j = 0; j < d / 8; ++j) {
       const float low = empty ? 0.0f : sums.out[g][j][2 * e] * inverse, high = empty ? 0.0f : sums.out[g][j][2 * e + 1] * inverse;
-      check += low * 0.0f + high * 0.0f;
       if (call.finish != SATTN_BAND_PARTIAL) {
         gpu_shared_cast<uint32_t>(bytes, chunk_offset<d, Shape<d>::rows>(r, j) + lane % 4 * 4)[0] = T::pack(low, high);
       } else if (query >= 0) {
@@ -129,23 +141,20 @@ GPU_DEVICE int finish_group(Sums<d> &sums, const sattn_cuda_band &call, const Pl
     if (lse && query >= 0 && (lane % 4 == 0 || gpu_fault("lse_by_four_lanes"))) {
       gpu_store(lse + lse_index(call, place, r, query), empty ? -GPU_INFINITY : (sums.max[g][e] + gpu_log2(sum)) * kLn2);
     }
-    if (check != 0.0f && query >= 0 && !gpu_fault("nonfinite_ignored")) bad |= 1 << e;
   }
-  return bad;
 }
 
 template <class T, int dtype, int d>
 GPU_DEVICE void finish(Sums<d> &sums, const sattn_cuda_band &call, const Place &place, const Keys &keys, gpu_shared<unsigned char> bytes,
-                       const Row_table &rows, int warp, int lane) {
+                       const Row_table &rows, gpu_shared<uint32_t> bad, int warp, int lane) {
   __syncwarp();  // the last product may still read query rows
   GPU_UNROLL
   for (int g = 0; g < Shape<d>::groups; ++g) {
     const int group = group_of(warp, g);
-    const int bad = finish_group<T, d>(sums, call, place, bytes, rows, g, group, lane);
+    finish_group<T, d>(sums, call, place, bytes, rows, g, group, lane);
     __syncwarp();
     GPU_NO_UNROLL
-    for (uint32_t left = __reduce_or_sync(kAllLanes, (uint32_t)((bad & 1) << lane / 4 | (bad >> 1) << (lane / 4 + 8))); left;
-         left &= left - 1) {
+    for (uint32_t left = bad[group]; left; left &= left - 1) {
       redo<T, dtype, d>(bytes, call, place, keys, rows, group * 16 + __ffs((int)left) - 1, lane);
     }
     __syncwarp();

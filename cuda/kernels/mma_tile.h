@@ -131,6 +131,18 @@ GPU_DEVICE void load_rows(uint32_t shared, gpu_shared<uint32_t> tokens, const ui
   });
 }
 
+// Infinities and NaN of a value tile become zeros: see attend_mma.h.
+template <class T, int d>
+GPU_DEVICE void clean_values(gpu_shared<unsigned char> bytes, uint32_t offset) {
+  const gpu_shared<uint32_t> words = gpu_shared_cast<uint32_t>(bytes, offset);
+  GPU_NO_UNROLL
+  for (int k = (int)threadIdx.x; k < (int)(Shape<d>::tile_bytes / 4); k += kThreads) {
+    const uint32_t word = words[k];
+    const bool low = T::to_float((uint16_t)word) * 0.0f == 0.0f, high = T::to_float((uint16_t)(word >> 16)) * 0.0f == 0.0f;
+    if (!low || !high) words[k] = (low ? word & 0xffffu : 0u) | (high ? word & 0xffff0000u : 0u);
+  }
+}
+
 // Query rows; those that are not there become zeros.
 template <int d>
 GPU_DEVICE void load_queries(uint32_t shared, const Row_table &table, const sattn_cuda_band &call, const Place &place) {

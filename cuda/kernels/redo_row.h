@@ -1,5 +1,5 @@
-// A row once more, key by key, by one warp: for rows whose fast result is not finite. The fast kernels multiply probabilities of 0 with V
-// rows that a query does not see; an infinity or NaN there makes the sum NaN. Here such a row is never touched. Lane c owns elements c, c
+// A row once more, key by key, by one warp: tells rows that see an infinity or NaN from those that merely share a tile with one. The fast
+// kernels multiply probabilities of 0 with V rows that a query does not see; here such a row is never touched. Lane c owns elements c, c
 // + 32...
 #ifndef SATTN_CUDA_KERNELS_REDO_ROW_H
 #define SATTN_CUDA_KERNELS_REDO_ROW_H

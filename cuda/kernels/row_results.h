@@ -52,6 +52,17 @@ GPU_DEVICE void redo_values(float *out, const sattn_cuda_band &call, const Place
   redo_row<dtype, owned>(sums, out, call, keys, row, at, d, lane);
 }
 
+// Of a row whose elements the lanes own in turns; alike in the whole warp.
+template <int owned>
+GPU_DEVICE bool all_finite(const float *out, int d, int lane) {
+  float check = 0.0f;  // infinity times 0 is NaN
+  GPU_UNROLL
+  for (int i = 0; i < owned; ++i) {
+    if (lane + 32 * i < d) check += out[i] * 0.0f;
+  }
+  return __all_sync(kAllLanes, check == 0.0f) != 0;
+}
+
 }  // namespace
 
 #endif

@@ -31,6 +31,7 @@ struct Notes {
   Place place;
   Keys keys;
   Source source;
+  uint32_t bad[8];  // per group, a bit per row: the result of the first attempt was not finite
 };
 
 // `Element`: of K and V.
