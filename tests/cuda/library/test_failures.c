@@ -159,8 +159,7 @@ int main(void) {
     OK(run_alone("cuda:0", &call, &expected, &fault, &error));
     if (failures) break;
     whole_life(&call, &expected, 2);
-    if (i == 0) whole_life(&call, &expected, 700);
-    same_context(&call, &expected, 2);
+    same_context(&call, &expected, 700);
     kernels_fail(&call);
     test_memory_release();
   }
