@@ -15,7 +15,9 @@
 #include "cl_program.h"
 #include "kernel_args.h"
 
-#define LOG2_E 1.4426950408889634f
+#define LOG2_E       1.4426950408889634f
+#define ITEMS_WANTED 32 /* of a batch entry in each launch, where rounds can give them */
+#define MOST_ROUNDS  8
 
 /* PASS of kernels/attend_cpu_rows.cl. */
 enum { PASS_PLAIN = 0, PASS_GATED = 4 };
@@ -55,7 +57,9 @@ static cpu_grad_layout carve(const sattn_problem *problem, const sattn_sizes *si
   }
   sattn_cl_pack_grad_carve_keys(problem, sizes, layout.lists[passes - 1].sink_blocks, &layout.sinks, end);
   sattn_cl_pack_grad_carve_sums(problem, sizes, layout.lists[passes - 1].sink_blocks, &layout.sinks, end);
-  if (passes == 2) layout.partial = (int64_t)(sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float)) / sizeof(float));
+  /* Rounds may be chosen at some sizes and not at larger ones; the workspace must not be short at either. */
+  if (passes == 2 || problem->kv_heads * 2 <= ITEMS_WANTED)
+    layout.partial = (int64_t)(sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float)) / sizeof(float));
   return layout;
 }
 
@@ -67,6 +71,12 @@ static uint64_t workspace(const sattn_context *context, const sattn_problem *pro
 }
 
 /* ---- arguments ---- */
+
+/* Strips that a launch takes whose first is `first`. */
+static int32_t strips_of(const sattn_attend_cpu_grad_params *params, int32_t first) {
+  int32_t strips = (params->tiles + params->strip - 1) / params->strip;
+  return (strips - first + params->strip_step - 1) / params->strip_step;
+}
 
 /* What a pass reads and writes besides Q, dO, dQ. */
 typedef struct pass_arrays {
@@ -95,10 +105,20 @@ static void arrays_of(const sattn_problem *problem, const sattn_backward_args *a
   arrays->grad_gate = pass == 0 ? args->grad_gate_sa : args->grad_gate_swa;
 }
 
-/* Tiles of a strip: bands of every other strip stay a block apart. */
-static int32_t strip_of(const sattn_attend_cpu_grad_params *params) {
+/* Strips of tiles whose bands stay a block apart if every other strip is left out; or, where these are too few to keep processors busy, as
+ * many strips as rounds. Depends on shapes only, as results do. */
+static void choose_strips(const sattn_problem *problem, sattn_attend_cpu_grad_params *params) {
+  int32_t rounds = ITEMS_WANTED / problem->kv_heads;
+  if (rounds > MOST_ROUNDS) rounds = MOST_ROUNDS;
+  if (rounds > params->tiles) rounds = params->tiles;
   int64_t strip = ((int64_t)params->left + params->right + 2 * SATTN_CL_BLOCK - 1) / SATTN_CL_BLOCK;
-  return strip < params->tiles ? (int32_t)strip : params->tiles;
+  params->strip = strip < params->tiles ? (int32_t)strip : params->tiles;
+  params->rounds = 1;
+  params->strip_step = 2;
+  if (rounds < 2 || strips_of(params, 0) * 2 > rounds) return;
+  params->strip = (params->tiles + rounds - 1) / rounds;
+  params->strip_step = 1;
+  params->rounds = strips_of(params, 0);
 }
 
 static void describe(const sattn_problem *problem, const sattn_backward_args *args, const cpu_grad_layout *layout, int pass,
@@ -127,15 +147,12 @@ static void describe(const sattn_problem *problem, const sattn_backward_args *ar
   params->list_heads = lists->heads;
   params->gate_dtype = (int32_t)problem->gate_dtype;
   params->sink_blocks = lists->sink_blocks;
-  if (pass > 0) params->flags |= SATTN_GRAD_FROM_PARTIAL;
-  if (pass < sattn_cl_cpu_passes(problem) - 1) params->flags |= SATTN_GRAD_TO_PARTIAL;
   bool unbounded = problem->mode == SATTN_FULL;
   params->left = unbounded ? INT32_MAX : lists->identity ? problem->left_swa : problem->left_sa;
   params->right = unbounded ? INT32_MAX : lists->identity ? problem->right_swa : problem->right_sa;
   params->other_left = problem->left_sa;
   params->other_right = problem->right_sa;
-  params->strip = strip_of(params);
-  params->strip_step = 2;
+  choose_strips(problem, params);
   params->scale = problem->scale * LOG2_E;
   params->softcap = problem->softcap * LOG2_E;
   params->grad_scale = problem->scale;
@@ -242,11 +259,18 @@ static sattn_status enqueue_strips(const sattn_plan *plan, const cpu_grad_state 
   arrays_of(problem, args, pass, &arrays);
   describe(problem, args, layout, pass, &arrays, &params);
   const size_t local = 1;
-  int32_t strips = (params.tiles + params.strip - 1) / params.strip;
+  int32_t launches = params.rounds > 1 ? params.rounds : strips_of(&params, 1) > 0 ? 2 : 1;
+  bool last_pass = pass == sattn_cl_cpu_passes(problem) - 1;
   sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
-  for (params.first_strip = 0; params.first_strip < 2 && params.first_strip < strips && status == SATTN_OK; ++params.first_strip) {
-    int64_t taken = (strips - params.first_strip + 1) / 2;
-    const size_t global = sattn_cl_axis(params.batch * taken * problem->kv_heads, local);
+  for (int32_t launch = 0; launch < launches && status == SATTN_OK; ++launch) {
+    if (params.rounds > 1) {
+      params.round = launch;
+    } else {
+      params.first_strip = launch;
+    }
+    bool starts = pass == 0 && params.round == 0, ends = last_pass && params.round == params.rounds - 1;
+    params.flags = (starts ? 0 : SATTN_GRAD_FROM_PARTIAL) | (ends ? 0 : SATTN_GRAD_TO_PARTIAL);
+    const size_t global = sattn_cl_axis(params.batch * strips_of(&params, params.first_strip) * problem->kv_heads, local);
     status = bind(plan->context, state->attend[pass], &params, args, &arrays, error);
     if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend[pass], 1, &global, &local, error);
   }
@@ -265,10 +289,11 @@ static sattn_status enqueue_pass(const sattn_plan *plan, const cpu_grad_state *s
   const sattn_cl_lists *other = problem->mode == SATTN_UNION && pass == 1 ? &layout->lists[0] : NULL;
   const sattn_forward_args forward = forward_of(args);
   sattn_status status = sattn_cl_permute_enqueue(&state->permute, plan, &forward, lists, other, chain, error);
-  if (status == SATTN_OK) status = sattn_cl_pack_grad_enqueue(&state->pack, plan, args, lists, &layout->blocks[pass], false, chain, error);
-  /* Sink rows are packed, and their sums cleared, by the first pass that shows them. */
+  const int32_t clear = pass == 1 ? SATTN_PACK_GRAD_CLEAR : 0;
+  if (status == SATTN_OK) status = sattn_cl_pack_grad_enqueue(&state->pack, plan, args, lists, &layout->blocks[pass], clear, chain, error);
+  /* Sink rows are packed by the first pass that shows them. */
   if (status == SATTN_OK && lists->sink_blocks && (pass == 0 || problem->mode == SATTN_UNION)) {
-    status = sattn_cl_pack_grad_enqueue(&state->pack, plan, args, lists, &layout->sinks, true, chain, error);
+    status = sattn_cl_pack_grad_enqueue(&state->pack, plan, args, lists, &layout->sinks, SATTN_PACK_GRAD_SINKS, chain, error);
   }
   if (status == SATTN_OK && pass == 1) {
     const sattn_cl_unpack carry = {&layout->lists[0], &layout->blocks[0], NULL, &layout->blocks[1]};

@@ -18,6 +18,9 @@ void sattn_cl_pack_grad_carve_sums(const sattn_problem *problem, const sattn_siz
   at->grad_key = sums.key;
   at->grad_value = sums.value;
   at->head = sums.head;
+  uint64_t heads = (uint64_t)sizes->batch * (uint64_t)problem->kv_heads;
+  at->state = (int64_t)(sattn_carve(end, heads * (uint64_t)blocks * sizeof(int32_t)) / sizeof(int32_t));
+  at->state_head = blocks;
 }
 
 void sattn_cl_pack_grad_carve_keys(const sattn_problem *problem, const sattn_sizes *sizes, int32_t blocks, sattn_grad_blocks *at,
@@ -28,8 +31,6 @@ void sattn_cl_pack_grad_carve_keys(const sattn_problem *problem, const sattn_siz
   at->value = packed.value;
   at->head = packed.head;
   at->key_row = (int64_t)(sattn_carve(end, heads * (uint64_t)packed.head * sizeof(float)) / sizeof(float));
-  at->finite = (int64_t)(sattn_carve(end, heads * (uint64_t)blocks * sizeof(int32_t)) / sizeof(int32_t));
-  at->finite_head = blocks;
 }
 
 /* ---- arguments ---- */
@@ -145,15 +146,13 @@ static sattn_status launch(cl_kernel kernel, const sattn_pack_grad_params *param
 }
 
 sattn_status sattn_cl_pack_grad_enqueue(const sattn_cl_pack_grad *pack, const sattn_plan *plan, const sattn_backward_args *args,
-                                        const sattn_cl_lists *lists, const sattn_grad_blocks *blocks, bool sinks, sattn_cl_chain *chain,
+                                        const sattn_cl_lists *lists, const sattn_grad_blocks *blocks, int32_t flags, sattn_cl_chain *chain,
                                         sattn_error *error) {
   sattn_pack_grad_params params = describe(&plan->problem, &args->saved->sizes, lists, &args->key, &args->value);
   params.blocks = *blocks;
   params.sinks = *blocks;
-  if (sinks) {
-    params.count = lists->sink_blocks;
-    params.flags = SATTN_PACK_GRAD_SINKS;
-  }
+  params.flags = flags;
+  if (flags & SATTN_PACK_GRAD_SINKS) params.count = lists->sink_blocks;
   sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_PACK, error);
   if (status == SATTN_OK) status = bind_pack(plan->context, pack->pack, &params, args, error);
   if (status == SATTN_OK) status = launch(pack->pack, &params, chain, error);

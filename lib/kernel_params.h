@@ -188,8 +188,11 @@ typedef struct sattn_grad_blocks {
   sattn_i64 key_row;              /* [64][d] the keys again */
   sattn_i64 grad_key, grad_value; /* [64][d] sums */
   sattn_i64 head;                 /* from one head to the next */
-  sattn_i64 finite, finite_head;  /* 32-bit flags: every key element of a block is; from one head to the next */
+  sattn_i64 state, state_head;    /* 32-bit flags of a block; from one head to the next */
 } sattn_grad_blocks;
+
+#define SATTN_BLOCK_FINITE 1 /* every key element is */
+#define SATTN_BLOCK_SUMS   2 /* there are sums; else they count as zeros and are not to be read */
 
 /* Into and out of blocks. batch = 0: an empty range. */
 typedef struct sattn_pack_grad_params {
@@ -210,6 +213,7 @@ typedef struct sattn_pack_grad_params {
 #define SATTN_PACK_GRAD_SINKS 1 /* packing: the sink keys, not the keys; unpacking: add what the sink keys got */
 #define SATTN_PACK_GRAD_CARRY 2 /* unpacking: to fp32 rows that the next pass starts from */
 #define SATTN_PACK_GRAD_ZERO  4 /* unpacking: there were no queries; everything is zero */
+#define SATTN_PACK_GRAD_CLEAR 8 /* packing: clear the sums, which another pass is carried into */
 
 /* One launch of attend_cpu_grad. batch = 0: an empty range. */
 typedef struct sattn_attend_cpu_grad_params {
@@ -229,7 +233,8 @@ typedef struct sattn_attend_cpu_grad_params {
   sattn_i32 other_left, other_right;
   float scale, softcap; /* in units of log2 */
   float grad_scale;     /* of dQ */
-  sattn_i32 unused;
+  sattn_i32 rounds;     /* > 1: strip s meets only blocks of part (s + round) modulo rounds */
+  sattn_i32 round, unused;
 } sattn_attend_cpu_grad_params;
 
 #define SATTN_GRAD_FROM_PARTIAL 1

@@ -11,6 +11,9 @@
  *     its band  <----- launch 1 ----->             <----- launch 1 ----->
  *                             <----- launch 2 ----->             <----- launch 2 ----->
  *
+ * Where a band is so wide, or heads so few, that this leaves processors without work, there are R strips and R launches: in round r strip s
+ * meets only part (s + r) modulo R of the blocks, and dQ waits in fp32 rows between the rounds.
+ *
  * Between the tiles of strips 0 and 2 there is a strip of existing queries, and each query is a key too, so `strip` tiles of at least left
  * + right + 64 queries keep even whole blocks apart, wherever queries and slots lie. Sums come in one order: launches, then heads of a
  * group, then tiles. Sink tokens are in everybody's band: tiles take their part of dQ, and dK and dV of a sink block get a work-item of
@@ -32,7 +35,7 @@ typedef struct pair_block {
   global const float *key_row;
   global float *grad_key;
   global float *grad_value;
-  int finite;
+  global int *state;
 } pair_block;
 
 static void add_to_queries(grad_state *s, const pair_block *block, int g, int first, int last) {
@@ -40,10 +43,10 @@ static void add_to_queries(grad_state *s, const pair_block *block, int g, int fi
   const float *slope = s->slope + g * 4 * 64 + skip;
   global const float *rows = block->key_row + skip * HEAD_DIM;
   float *sum = s->t.out + g * 4 * HEAD_DIM;
-  if (block->finite) {
+  if (*block->state & SATTN_BLOCK_FINITE) {
     add_values(slope, rows, last - skip, sum);
   } else {
-    add_rows_carefully(slope, rows, last - skip, sum);
+    add_values_carefully(slope, rows, last - skip, sum);
   }
 }
 
@@ -59,9 +62,11 @@ INLINE int is_met(const steps *at, int g) {
   return at->first[g] / 4 * 4 < at->last[g];
 }
 
-static void find_weights(grad_state *s, const pair_block *block, const steps *at, int mask, const bands *b) {
+/* With the final LSE no base has to be raised: `weigh` leaves the weights behind whatever it returns. */
+static void find_weights(grad_state *s, const pair_block *block, const steps *at, int mask, const bands *b, const grad_io *io) {
   tile_state *t = &s->t;
   for (int g = at->low; g < at->high; ++g) {
+    ask_for_row(&s->t, io);
     if (!is_met(at, g)) continue;
     const int column = at->first[g] / 16 * 16;
     const row_group rows = {.query = t->query + g * 4 * HEAD_DIM,
@@ -101,8 +106,17 @@ static void add_to_keys(const steps *at, const float *weight, const float *rows,
   }
 }
 
+static void clear_first(const pair_block *block) {
+  if (*block->state & SATTN_BLOCK_SUMS) return;
+  for (int x = 0; x < 64 * HEAD_DIM; x += 16) {
+    vstore16((float16)(0.0f), 0, block->grad_key + x);
+    vstore16((float16)(0.0f), 0, block->grad_value + x);
+  }
+  *block->state |= SATTN_BLOCK_SUMS;
+}
+
 /* Product by product, so that the one block or tile that every group or key meets stays in the first-level cache. */
-static void do_pair(grad_state *s, const pair_block *block, int mask, const bands *b, int sides) {
+static void do_pair(grad_state *s, const pair_block *block, int mask, const bands *b, const grad_io *io, int sides) {
   steps at;
   find_steps(&s->t, &block->keys, mask, b, at.first, at.last, at.open);
   at.low = GROUPS;
@@ -112,7 +126,9 @@ static void do_pair(grad_state *s, const pair_block *block, int mask, const band
     at.low = min(at.low, g);
     at.high = g + 1;
   }
-  find_weights(s, block, &at, mask, b);
+  if (at.low >= at.high) return;
+  if (sides & SIDE_KEY) clear_first(block);
+  find_weights(s, block, &at, mask, b, io);
   if (sides & SIDE_KEY) add_to_keys(&at, s->weight, s->grad, s->finite, block->grad_value);
   find_all_slopes(s, block, &at, b);
   if (sides & SIDE_KEY) add_to_keys(&at, s->slope, s->t.query, s->finite, block->grad_key);
@@ -185,26 +201,36 @@ INLINE void set_sums(pair_block *block, const launch_arrays *arrays, const sattn
   block->key_row = arrays->packed + at->key_row + place;
   block->grad_key = arrays->packed + at->grad_key + place;
   block->grad_value = arrays->packed + at->grad_value + place;
-  block->finite = ((global const int *)arrays->packed)[at->finite + pack * at->finite_head + number];
+  block->state = (global int *)arrays->packed + at->state + pack * at->state_head + number;
+}
+
+/* What one round leaves of a band. */
+INLINE void clip_to_round(block_range *band, const sattn_attend_cpu_grad_params *p, int exists, int strip) {
+  if (p->rounds <= 1) return;
+  const int width = ((exists + 63) / 64 + p->rounds - 1) / p->rounds, part = (strip + p->round) % p->rounds;
+  band->begin = max(band->begin, part * width);
+  band->end = min(band->end, (part + 1) * width);
 }
 
 static void do_tile(grad_state *s, const tile_keys *keys, const launch_arrays *arrays, const sattn_attend_cpu_grad_params *p,
                     const bands *b, const grad_io *io, long pack, int tile) {
   load_tokens(&s->t, keys->list, &p->list, tile, b);
+  block_range band;
+  find_band(&s->t, keys, &p->list, b, &band);
+  clip_to_round(&band, p, keys->exists, tile / p->strip);
+  if (band.begin >= band.end && p->round > 0 && io->to_partial) return;
   load_rows(s, io);
   if (s->t.high_position >= 0) {
     pair_block block;
-    block_range band;
-    find_band(&s->t, keys, &p->list, b, &band);
     for (int i = band.begin; i < band.end; ++i) {
       const int mask = open_block(&block.keys, i, &s->t, keys, &p->list, b);
       set_sums(&block, arrays, &p->blocks, pack, i);
-      do_pair(s, &block, mask, b, SIDE_QUERY | SIDE_KEY);
+      do_pair(s, &block, mask, b, io, SIDE_QUERY | SIDE_KEY);
     }
-    for (int i = 0; i * 64 < keys->sinks; ++i) {
+    for (int i = 0; i * 64 < keys->sinks && p->round == 0; ++i) {
       const int mask = open_sinks(&block.keys, i, keys, &p->list);
       set_sums(&block, arrays, &p->sinks, pack, i);
-      do_pair(s, &block, mask, b, SIDE_QUERY);
+      do_pair(s, &block, mask, b, io, SIDE_QUERY);
     }
   }
   store_rows(s, io);
@@ -226,7 +252,10 @@ static void do_strip(const launch_arrays *arrays, const sattn_attend_cpu_grad_pa
   set_keys(&keys, arrays, p, batch, kv_head);
   for (int head = kv_head * p->group; head < (kv_head + 1) * p->group; ++head) {
     set_io(&io, arrays, p, batch, head, SIDE_QUERY | SIDE_KEY);
-    for (int tile = strip * p->strip; tile < last; ++tile) do_tile(&s, &keys, arrays, p, &b, &io, pack, tile);
+    for (int tile = strip * p->strip; tile < last; ++tile) {
+      io.next_row = tile + 1 < last ? keys.list + p->list.query_row + (tile + 1) * 64 : 0;
+      do_tile(&s, &keys, arrays, p, &b, &io, pack, tile);
+    }
   }
 }
 
@@ -264,8 +293,9 @@ static void do_sink_block(const launch_arrays *arrays, const sattn_attend_cpu_gr
     for (int tile = 0; tile < p->tiles; ++tile) {
       load_tokens(&s.t, keys.list, &p->list, tile, &b);
       if (s.t.high_position < 0) continue;
+      io.next_row = tile + 1 < p->tiles ? keys.list + p->list.query_row + (tile + 1) * 64 : 0;
       load_rows(&s, &io);
-      do_pair(&s, &block, mask, &b, SIDE_KEY);
+      do_pair(&s, &block, mask, &b, &io, SIDE_KEY);
     }
   }
 }

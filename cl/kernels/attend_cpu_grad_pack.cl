@@ -2,8 +2,10 @@
  *
  *     key, value               [batch][kv head][block][d][64]    transposed, for scores and their gradients
  *     key_row                  [batch][kv head][block][64][d]    for dQ
- *     grad_key, grad_value     the same: zeros at first, sums later
- *     finite                   [batch][kv head][block]           no key element of the block is a NaN or an infinity
+ *     grad_key, grad_value     the same: sums
+ *     state                    [batch][kv head][block]           no key element is a NaN or an infinity; there are sums
+ *
+ * Whoever adds to a block first clears its sums, so that they are in the caches when they are needed; blocks without sums are zeros.
  *
  * As in pack.cl an item takes all heads of a token where they lie side by side. Needs pack_rows.cl.
  */
@@ -12,15 +14,21 @@ static global const int *list_of(const sattn_pack_grad_params *p, global const i
   return lists + (batch * p->lists_per_batch + (p->list_heads > 1 ? head : 0)) * p->list.stride;
 }
 
-/* 0, or a NaN where an element is not finite. */
-static float16 zero_of(global const float *row) {
+/* Sixteen keys as rows; returns 0, or a NaN where an element is not finite. */
+static float16 pack_key_rows(global const stored *key, const long *row, const int *keep, global float *packed) {
   float16 zero = 0.0f;
-  for (int x = 0; x < 16 * HEAD_DIM; x += 16) zero = fma(vload16(0, row + x), (float16)(0.0f), zero);
+  for (int j = 0; j < 16; ++j) {
+    _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) {
+      const float16 part = as_float16(as_int16(stored_load(key + row[j] + x)) & keep[j]);
+      zero = fma(part, (float16)(0.0f), zero);
+      stream(part, packed + j * HEAD_DIM + x);
+    }
+  }
   return zero;
 }
 
-static void clear_rows(global float *row) {
-  for (int x = 0; x < 16 * HEAD_DIM; x += 16) stream((float16)(0.0f), row + x);
+static void clear_sums(global float *sums) {
+  for (int x = 0; x < 64 * HEAD_DIM; x += 16) stream((float16)(0.0f), sums + x);
 }
 
 static int is_zero(float16 v) {
@@ -41,14 +49,17 @@ static void pack_block(const sattn_pack_grad_params *p, const sattn_grad_blocks 
     int keep[16];
     find_rows(position + part, p->key.stride_token, row, keep);
     pack_key(key, row, keep, packed + to->key + target + part);
-    pack_value(key, row, keep, packed + to->key_row + rows);
-    zero += zero_of(packed + to->key_row + rows);
+    zero += pack_key_rows(key, row, keep, packed + to->key_row + rows);
     find_rows(position + part, p->value.stride_token, row, keep);
     pack_key(value, row, keep, packed + to->value + target + part);
-    clear_rows(packed + to->grad_key + rows);
-    clear_rows(packed + to->grad_value + rows);
   }
-  ((global int *)packed)[to->finite + pack * to->finite_head + block] = is_zero(zero);
+  int state = is_zero(zero) ? SATTN_BLOCK_FINITE : 0;
+  if (p->flags & SATTN_PACK_GRAD_CLEAR) {
+    clear_sums(packed + to->grad_key + target);
+    clear_sums(packed + to->grad_value + target);
+    state |= SATTN_BLOCK_SUMS;
+  }
+  ((global int *)packed)[to->state + pack * to->state_head + block] = state;
 }
 
 /* Grid: block, heads / heads_at_once, batch. */
@@ -71,18 +82,23 @@ __attribute__((reqd_work_group_size(1, 1, 1))) kernel void pack_grad(const sattn
 
 /* ---- and back ---- */
 
-/* Where a key stands in the blocks; negative: nowhere. */
+/* Where a key stands in the blocks; sink < 0: it is none. */
 typedef struct key_place {
   long batch;
   int head, position;
   long entry, sink;
+  int has_sums, has_sink_sums;
 } key_place;
+
+static int has_sums(const sattn_grad_blocks *blocks, long pack, long entry, global const float *packed) {
+  return entry >= 0 && ((global const int *)packed)[blocks->state + pack * blocks->state_head + entry / 64] & SATTN_BLOCK_SUMS;
+}
 
 static float16 grad_at(const sattn_pack_grad_params *p, const key_place *at, long sums, long sink_sums, int x, global const float *packed) {
   const long pack = at->batch * p->kv_heads + at->head;
   float16 sum = 0.0f;
-  if (at->entry >= 0) sum = vload16(0, packed + sums + pack * p->blocks.head + at->entry * HEAD_DIM + x);
-  if (at->sink >= 0) sum += vload16(0, packed + sink_sums + pack * p->sinks.head + at->sink * HEAD_DIM + x);
+  if (at->has_sums) sum = vload16(0, packed + sums + pack * p->blocks.head + at->entry * HEAD_DIM + x);
+  if (at->has_sink_sums) sum += vload16(0, packed + sink_sums + pack * p->sinks.head + at->sink * HEAD_DIM + x);
   return sum;
 }
 
@@ -110,11 +126,14 @@ static void unpack_entry(const sattn_pack_grad_params *p, global const int *list
                          global stored *grad_key, global stored *grad_value) {
   const int position = p->flags & SATTN_PACK_GRAD_ZERO ? NEVER : list[p->list.key_position + entry], exists = position != NEVER;
   at->position = exists ? position : entry;
-  at->entry = exists ? entry : -1;
+  at->entry = entry;
   at->sink = -1;
   if (p->flags & SATTN_PACK_GRAD_SINKS && exists && position < list[p->list.counts + 1]) at->sink = position;
   if (at->position >= p->keys || (!exists && p->flags & SATTN_PACK_GRAD_CARRY)) return;
   for (at->head = first; at->head < min(first + p->heads_at_once, p->kv_heads); ++at->head) {
+    const long pack = at->batch * p->kv_heads + at->head;
+    at->has_sums = exists && has_sums(&p->blocks, pack, entry, packed);
+    at->has_sink_sums = has_sums(&p->sinks, pack, at->sink, packed);
     unpack_row(p, at, packed, grad_key, grad_value);
   }
 }

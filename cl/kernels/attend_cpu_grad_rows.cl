@@ -26,6 +26,7 @@ typedef struct grad_io {
   global const float *from_partial; /* [n_q][HEAD_DIM] what dQ starts from */
   global float *to_partial;         /* where it goes instead of grad_query */
   long query_token, out_token, grad_out_token, grad_query_token, gate_token, grad_gate_token;
+  global const int *next_row; /* of the tile that follows; NULL: nothing follows */
   int gate_dtype;
   float scale;      /* of queries */
   float grad_scale; /* of dQ */
@@ -105,4 +106,19 @@ static void store_rows(const grad_state *s, const grad_io *io) {
       }
     }
   }
+}
+
+/* One row of the next tile is asked for with every group that is computed. */
+INLINE void ask_for_row(tile_state *t, const grad_io *io) {
+#if SATTN_PREFETCH
+  if (!io->next_row || t->ahead == 64) return;
+  const long row = max(io->next_row[t->ahead++], 0);
+  global const stored *query = io->query + row * io->query_token, *grad = io->grad_out + row * io->grad_out_token;
+  global const stored *out = io->out + row * io->out_token;
+  _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 64 / (int)sizeof(stored)) {
+    __builtin_prefetch((const void *)(size_t)(query + x), 0, 2);
+    __builtin_prefetch((const void *)(size_t)(grad + x), 0, 2);
+    __builtin_prefetch((const void *)(size_t)(out + x), 0, 2);
+  }
+#endif
 }

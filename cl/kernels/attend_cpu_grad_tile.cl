@@ -82,17 +82,7 @@ INLINE void add_queries(const float *weight, const float *row, int count, global
   }
 }
 
-static __attribute__((noinline)) void add_rows_carefully(const float *weight, global const float *value, int count, float *out) {
-  for (int r = 0; r < 4; ++r) {
-    for (int j = 0; j < count; ++j) {
-      const float share = weight[r * 64 + j];
-      for (int x = 0; x < HEAD_DIM && share != 0.0f; ++x) {
-        out[r * HEAD_DIM + x] = fma(share, value[j * HEAD_DIM + x], out[r * HEAD_DIM + x]);
-      }
-    }
-  }
-}
-
+/* The twin of add_values_carefully. */
 static __attribute__((noinline)) void add_queries_carefully(const float *weight, const float *row, int count, global float *out) {
   for (int r = 0; r < 4; ++r) {
     for (int i = 0; i < count; ++i) {
