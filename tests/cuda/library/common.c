@@ -20,10 +20,10 @@ int report(const char *program) {
   return failures != 0;
 }
 
-void small_call(test_call *call, sattn_mode mode, sattn_dtype dtype) {
-  static const int32_t lengths[2] = {9, 7};
+void small_call(test_call *call, sattn_mode mode, sattn_dtype dtype, int64_t batch, int64_t tokens, int64_t head_dim) {
+  static const int32_t lengths[2] = {4, 7};
   test_random random = test_random_open(test_seed(), "small call");
-  test_call_init(call, mode, 2, 9, 9, 2, 1, 16);
+  test_call_init(call, mode, batch, tokens, tokens, 2, 1, head_dim);
   call->attention.dtype = dtype;
   call->attention.has_sink_logits = 1;
   call->attention.has_lengths = 1;

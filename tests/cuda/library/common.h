@@ -29,8 +29,8 @@ void fail(const char *file, int line, const char *format, ...) __attribute__((fo
 /* Prints the verdict; the exit status. */
 int report(const char *program);
 
-/* A small forward and backward call that has every kind of array of its mode. */
-void small_call(test_call *call, sattn_mode mode, sattn_dtype dtype);
+/* A forward and backward call that has every kind of array of its mode; at most 2 batch entries, of which the first has 4 tokens. */
+void small_call(test_call *call, sattn_mode mode, sattn_dtype dtype, int64_t batch, int64_t tokens, int64_t head_dim);
 
 /* The call on a context; reading its results is a part of it. */
 sattn_status run_on(sattn_context *context, const test_call *call, test_result *out_result, const char **out_fault, sattn_error *error);

@@ -241,13 +241,13 @@ int main(void) {
   sattn_stub_set("devices", 2);
   test_call other;
   test_result expected_other;
-  small_call(&other, SATTN_UNION, SATTN_BF16);
+  small_call(&other, SATTN_UNION, SATTN_BF16, 2, 9, 16);
   expect(&other, &expected_other);
   for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !failures; ++i) {
     for (int dtype = SATTN_FP32; dtype <= SATTN_FP16; ++dtype) {
       test_call call;
       test_result expected;
-      small_call(&call, modes[i], (sattn_dtype)dtype);
+      small_call(&call, modes[i], (sattn_dtype)dtype, 2, 9, dtype == SATTN_FP16 ? 64 : 16);
       expect(&call, &expected);
       nothing_left("a call");
       allocates_nothing(&call, &expected);

@@ -154,7 +154,7 @@ int main(void) {
     test_result expected;
     const char *fault = NULL;
     sattn_error error;
-    small_call(&call, modes[i], i ? SATTN_FP16 : SATTN_FP32);
+    small_call(&call, modes[i], i ? SATTN_FP16 : SATTN_FP32, 1, 5, 8);
     if (i == 0) init_fails(&call);
     OK(run_alone("cuda:0", &call, &expected, &fault, &error));
     if (failures) break;
