@@ -30,5 +30,5 @@ try() {
 }
 
 try general 'every-gradient/moba' 'gather-and-scatter' 'merge'
-try cpu 'every-gradient/sa' 'every-gradient/union' 'every-gradient/gated'
+try cpu 'every-gradient/sa'
 exit "$failed"
