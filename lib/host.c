@@ -1,5 +1,6 @@
 /* The one-call form. Everything that can be refused is refused before the first pass is enqueued, so that outputs stay as they were. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include <sattn/host.h>
@@ -297,6 +298,18 @@ static sattn_status prepare_calls(work *w, sattn_error *error) {
   return sattn_backward_check(w->plan, &w->gradient, &backward, error);
 }
 
+/* NaN or +infinity in the denominator has no meaning that all arithmetic agrees on; -infinity is no sink at all. */
+static sattn_status check_sink_logits(const work *w, sattn_error *error) {
+  for (int64_t h = 0; w->call.sink_logits != NULL && h < w->call.attention.heads; ++h) {
+    float logit = w->call.sink_logits[h];
+    if (!(logit < INFINITY)) {
+      return sattn_fail(error, SATTN_INVALID_ARGUMENT, "sink_logits", "sink_logits[%" PRId64 "] is %g: it must be finite or -infinity", h,
+                        (double)logit);
+    }
+  }
+  return SATTN_OK;
+}
+
 static sattn_status run(work *w, sattn_error *error) {
   const sattn_queue queue = {NULL};
   sattn_event event = {NULL};
@@ -332,6 +345,7 @@ sattn_status sattn_attention_host(const sattn_host_call *call, sattn_error *out_
   sattn_status status = read_call(&w, call, error);
   if (status == SATTN_OK) status = check_values("lengths", w.call.lengths, w.sizes.batch, w.sizes.keys, error);
   if (status == SATTN_OK) status = check_values("query_start", w.call.query_start, w.sizes.batch, w.sizes.keys - w.sizes.queries, error);
+  if (status == SATTN_OK) status = check_sink_logits(&w, error);
   if (status == SATTN_OK) status = check_order(&w, error);
   if (status == SATTN_OK) status = collect(&w, error);
   if (status == SATTN_OK) status = make_objects(&w, error);

@@ -68,7 +68,7 @@ families() {
 
 methods() {
   check 'release build' build build-nightly
-  for method in loopvec cbs; do
+  for method in loops loopvec; do
     check "vectors, PoCL work-group method $method" env POCL_WORK_GROUP_METHOD=$method POCL_CACHE_DIR="$PWD/build-nightly/pocl-$method" \
       SATTN_CACHE_DIR= SATTN_KERNELS=gpu build-nightly/bin/vectors --backend opencl build-nightly/tests/vectors/cases
   done
@@ -81,7 +81,7 @@ draw() {
   check 'permutations drawn on devices' build-nightly/bin/unit_draw
 }
 
-mkdir -p build-nightly/pocl-loopvec build-nightly/pocl-cbs build-nightly/pocl-basic
+mkdir -p build-nightly/pocl-loops build-nightly/pocl-loopvec build-nightly/pocl-basic
 for part in $parts; do
   case $part in
     compilers | sanitizers | families | methods | draw) $part ;;

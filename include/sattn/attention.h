@@ -155,7 +155,9 @@ typedef struct sattn_attention {
   /* --- optional arrays that the calls will bring: 1 yes, 0 (default) no --- */
   int32_t has_lengths;     /* int32 [B], 0..n_k: tokens at positions >= lengths[b] do not exist for batch b */
   int32_t has_query_start; /* int32 [B], 0..n_k-n_q: position of the first query; default n_k - n_q */
-  int32_t has_sink_logits; /* fp32 [H]: takes part in the denominator only; in GATED in both softmaxes */
+  /* fp32 [H], finite or -infinity (no sink): takes part in the denominator only; in GATED in both softmaxes. NaN and +infinity are refused
+   * where the host sees the values; in plan calls the results of that head are then undefined. */
+  int32_t has_sink_logits;
 } sattn_attention;
 
 SATTN_API void sattn_attention_init(sattn_attention *attention);

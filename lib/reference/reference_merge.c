@@ -13,9 +13,11 @@ typedef struct merge_row {
   double lse_a, lse_b, lse;
 } merge_row;
 
-/* Adds exp(lse_part - lse) * O_part. A part without keys is not even read: its O may hold anything. */
-static void add_part(const merge_row *row, sattn_tensor part, double lse_part, int64_t first, int64_t width, double *out) {
-  double values[PIECE], weight = exp(lse_part - row->lse);
+/* Adds exp(lse_part - lse) * O_part; the weight comes from the difference of the two parts, which stays exact where the sum of both in lse
+ * has no digits left. A part without keys is not even read: its O may hold anything. */
+static void add_part(const merge_row *row, sattn_tensor part, double lse_part, double lse_other, int64_t first, int64_t width,
+                     double *out) {
+  double values[PIECE], weight = 1.0 / (1.0 + exp(lse_other - lse_part));
   if (lse_part == -INFINITY) return;
   part.offset += first;
   sattn_reference_load_row(&part, row->args->dtype, row->b, row->i, row->h, width, values);
@@ -36,8 +38,8 @@ static void merge_one(const merge_row *row) {
     double out[PIECE] = {0};
     sattn_tensor target = args->out;
     target.offset += first;
-    add_part(row, args->out_a, row->lse_a, first, width, out);
-    add_part(row, args->out_b, row->lse_b, first, width, out);
+    add_part(row, args->out_a, row->lse_a, row->lse_b, first, width, out);
+    add_part(row, args->out_b, row->lse_b, row->lse_a, first, width, out);
     sattn_reference_store_row(&target, args->dtype, row->b, row->i, row->h, width, out);
   }
 }

@@ -217,6 +217,14 @@ static void test_one_bad_name_leaves_no_file(void **state) {
   assert_non_null(strstr(report.message, "folder.npy"));
   assert_false(sattn_npy_writer_add(&writer, in_folder("first.npy"), &array, &report));
   assert_false(sattn_npy_writer_add(&writer, folder, &array, &report));
+  /* Replaced by a rename, a pipe, a device or a link would be gone. */
+  sattn_report about_pipe = {0, ""};
+  char pipe_path[128];
+  snprintf(pipe_path, sizeof pipe_path, "%s/pipe.npy", folder);
+  assert_int_equal(mkfifo(pipe_path, 0600), 0);
+  assert_false(sattn_npy_writer_add(&writer, pipe_path, &array, &about_pipe));
+  assert_non_null(strstr(about_pipe.message, "ordinary file"));
+  assert_int_equal(unlink(pipe_path), 0);
   sattn_npy_writer_discard(&writer);
   assert_int_not_equal(access(in_folder("first.npy"), F_OK), 0);
 }

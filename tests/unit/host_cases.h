@@ -20,6 +20,7 @@ CASE(grad_out_missing, SATTN_FULL, c->grad_out.data = NULL, "grad_out is missing
 CASE(grad_query_missing, SATTN_FULL, c->grad_query.data = NULL, "grad_query is missing", NULL)
 CASE(grad_value_missing, SATTN_FULL, c->grad_value.data = NULL, "grad_value is missing", NULL)
 CASE(grad_gate_missing, SATTN_GATED, c->grad_gate_sa.data = NULL, "grad_gate_sa is missing", NULL)
+CASE(sink_logit_infinite, SATTN_SLIDING_WINDOW, a->sink_logits[1] = INFINITY, "sink_logits[1] is inf", "finite or -infinity")
 CASE(grad_sink_missing, SATTN_FULL, c->grad_sink_logits = NULL, "grad_sink_logits is missing", NULL)
 CASE(grad_sink_without_logits, SATTN_FULL, c->sink_logits = NULL, "grad_sink_logits is given", NULL)
 CASE(grad_lse_in_gated, SATTN_GATED, c->grad_lse = a->gate_sa, "grad_lse is given", NULL)

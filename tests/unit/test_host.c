@@ -1,6 +1,8 @@
 /* The one-call form: values that it sees, arrays in place and as copies, refusals with every output as it was. */
 #include "objects.h"
 
+#include <math.h>
+
 #include "host_arrays.h"
 #include "random.h"
 #include "unit.h"

@@ -101,18 +101,18 @@ static void merge_weighs_by_lse(void **state) {
   assert_true(fabs(lse_a - log(weight_a + weight_b)) <= 1e-6);
 }
 
-/* Rows: nothing in a; nothing in b; nothing in both; scores beyond the range of exp. */
+/* Rows: nothing in a; nothing in b; nothing in both; scores beyond the range of exp; scores so large that log 2 is lost beside them. */
 static void merge_of_empty_parts(void **state) {
   (void)state;
-  enum { CASES = 4 };
+  enum { CASES = 5 };
   float *a = test_memory(sizeof(float) * CASES * MERGE_WIDTH), *b = test_memory(sizeof(float) * CASES * MERGE_WIDTH);
-  float lse_a[CASES] = {-INFINITY, 2, -INFINITY, 5000}, lse_b[CASES] = {3, -INFINITY, -INFINITY, 4000};
+  float lse_a[CASES] = {-INFINITY, 2, -INFINITY, 5000, 1e30f}, lse_b[CASES] = {3, -INFINITY, -INFINITY, 4000, 1e30f};
   for (int i = 0; i < CASES * MERGE_WIDTH; ++i) {
     a[i] = isinf(lse_a[i / MERGE_WIDTH]) ? NAN : 7;
     b[i] = isinf(lse_b[i / MERGE_WIDTH]) ? NAN : 9;
   }
   merge_rows(a, lse_a, b, lse_b, CASES);
-  const float expected[CASES] = {9, 7, 0, 7}, expected_lse[CASES] = {3, 2, -INFINITY, 5000};
+  const float expected[CASES] = {9, 7, 0, 7, 8}, expected_lse[CASES] = {3, 2, -INFINITY, 5000, 1e30f};
   for (int i = 0; i < CASES * MERGE_WIDTH; ++i) assert_true(a[i] == expected[i / MERGE_WIDTH]);
   for (int i = 0; i < CASES; ++i) assert_true(lse_a[i] == expected_lse[i]);
 }

@@ -287,7 +287,10 @@ bool sattn_npy_writer_add(sattn_npy_writer *writer, const char *path, const satt
   if (writer->count == SATTN_NPY_MAX_OUTPUTS) return sattn_tool_refuse(report, "%s: too many output files", path);
   for (int i = 0; i < writer->count; i++)
     if (strcmp(writer->files[i].path, path) == 0) return sattn_tool_misuse(report, "%s: two outputs have this name", path);
-  if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)) return sattn_tool_refuse(report, "%s: is a folder", path);
+  /* The finished file takes the place of what is there, so that must be an ordinary file: a device or a link would be gone. */
+  if (lstat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) {
+    return sattn_tool_refuse(report, "%s: is %s", path, S_ISDIR(facts.st_mode) ? "a folder" : "not an ordinary file");
+  }
   size_t length = strlen(path);
   char *temporary = sattn_tool_allocate(report, path, length + sizeof SUFFIX, 1);
   if (!temporary) return false;
