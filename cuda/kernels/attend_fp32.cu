@@ -146,7 +146,7 @@ GPU_DEVICE void soften(Sums<d> &sums, float (*score)[Shape<d>::lane_keys], const
     }
     GPU_UNROLL
     for (int step = 1; step < kHalf; step *= 2) top = fmaxf(top, __shfl_xor_sync(kAllLanes, top, step));
-    const float next = fmaxf(sums.max[i], top * call.scale_log2);
+    const float next = fmaxf(sums.max[i], gpu_multiply(top, call.scale_log2));
     const float reference = next == -GPU_INFINITY ? 0.0f : next;  // infinity minus infinity would be NaN
     const float shrink = gpu_exp2(sums.max[i] - reference);
     sums.max[i] = next;
@@ -161,7 +161,8 @@ GPU_DEVICE void soften(Sums<d> &sums, float (*score)[Shape<d>::lane_keys], const
     GPU_UNROLL
     for (int j = 0; j < S::lane_keys; ++j) {
       if (!plan.has(0, j)) continue;
-      const float p = gpu_exp2(fmaf(score[i][j], call.scale_log2, -reference));
+      // Rounded as the reference was, so that the largest weight is exactly 1 and a row that sees one key copies its value row.
+      const float p = gpu_exp2(gpu_multiply(score[i][j], call.scale_log2) - reference);
       sums.sum[i] += p;
       weights[(half * S::lane_rows + i) * S::keys + ((l + j * kHalf) ^ (half & 1) << 4)] = p;
     }

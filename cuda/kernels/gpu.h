@@ -174,6 +174,10 @@ GPU_DEVICE float gpu_tanh(float x) {
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// A product that is rounded by itself, where the compiler might fuse it with the sum that follows.
+GPU_DEVICE float gpu_multiply(float a, float b) {
+  return __fmul_rn(a, b);
+}
 GPU_DEVICE uint32_t gpu_float_bits(float x) {
   return __float_as_uint(x);
 }

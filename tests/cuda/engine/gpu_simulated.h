@@ -198,6 +198,9 @@ GPU_DEVICE float gpu_reciprocal(float x) {
 GPU_DEVICE float gpu_tanh(float x) {
   return tanhf(x);
 }
+GPU_DEVICE float gpu_multiply(float a, float b) {
+  return a * b;
+}
 GPU_DEVICE uint32_t gpu_float_bits(float x) {
   return sattn_sim::bits<uint32_t>(x);
 }
