@@ -1,7 +1,7 @@
 // Attention on tensor cores: fp16 and bf16 with fp32 accumulation, mma.sync m16n8k16. One thread block per (tile of query rows, key/value
 // head, batch entry); a head dimension per file attend_mma_<d>.cu.
 //
-//               keys of a tile (64; 32 from d = 128 on), steps of 16
+//               keys of a tile (64; 32 from d = 96 on), steps of 16
 //               step 0   1    2    3
 //     group 0  +----+----+----+----+
 //     group 1  |    |    |    |....|     rows and keys are sorted by position, so what causality hides of a (group, tile) pair is a

@@ -3,7 +3,7 @@
 #define SATTN_CUDA_KERNELS_MMA_SHAPE_H
 
 #define SATTN_MMA_ROWS(d) ((d) > 128 ? 64 : 128)
-#define SATTN_MMA_KEYS(d) ((d) >= 128 ? 32 : 64)
+#define SATTN_MMA_KEYS(d) ((d) >= 96 ? 32 : 64)
 
 #define SATTN_MMA_NOTES   128
 

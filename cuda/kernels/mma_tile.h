@@ -26,10 +26,10 @@ struct Shape {
   static constexpr int groups = d > 128 ? 1 : 2;  // per warp
   static constexpr int group_rows = 16;
   static constexpr int rows = 16 * groups * kWarps;  // of a thread block
-  static constexpr int keys = d >= 128 ? 32 : 64;    // of a tile
+  static constexpr int keys = d >= 96 ? 32 : 64;     // of a tile
   static constexpr bool staggered = d > 128;         // one buffer each for keys and values, filled in turn; else two
   static constexpr int stages = staggered ? 1 : 2;
-  static constexpr bool queries_in_registers = d <= 80;
+  static constexpr bool queries_in_registers = d <= 96;
   static constexpr int wide = d / 64 * 8;  // chunks of a row in the wide part
   static constexpr int narrow = d % 64 / 8;
   static constexpr uint32_t row_bytes = d * 2;
