@@ -24,9 +24,11 @@ typedef struct sattn_cl_attend {
                                    sattn_error *error);
 } sattn_cl_attend;
 
+extern const sattn_cl_attend sattn_cl_attend_decode;
 extern const sattn_cl_attend sattn_cl_attend_cpu;
 extern const sattn_cl_attend sattn_cl_attend_cpu_grad;
 extern const sattn_cl_attend sattn_cl_attend_gpu;
+extern const sattn_cl_attend sattn_cl_attend_gpu_grad;
 extern const sattn_cl_attend sattn_cl_attend_general;
 extern const sattn_cl_attend sattn_cl_attend_general_grad;
 

@@ -77,6 +77,12 @@ typedef struct sattn_gpu_pass {
   sattn_i32 flags, unused;
 } sattn_gpu_pass;
 
+/* The two kernels of attend_decode beside sattn_general_params. Rows are numbered (b * heads + h) * queries + i within a chunk. */
+typedef struct sattn_decode_params {
+  sattn_i64 partial, maxima, sums; /* first element of each array in the workspace, as fp32 */
+  sattn_i32 chunks, unused;
+} sattn_decode_params;
+
 /* Backward of the general kernels. `forward` describes the call that is differentiated; its lse_sa is the LSE of branch 0 in every mode. */
 typedef struct sattn_general_grad_params {
   sattn_general_params forward;
@@ -85,6 +91,24 @@ typedef struct sattn_general_grad_params {
   sattn_i64 grad_sink_logits;
   sattn_i64 deltas; /* [branches, B, H, n_q] */
 } sattn_general_grad_params;
+
+/* One pass of the work-group gradients (attend_gpu_grad). batch = 0: an empty range. flags: see attend_gpu_grad.cl. */
+typedef struct sattn_gpu_grad_params {
+  sattn_kernel_tensor query, key, value, grad_out, grad_query, grad_key, grad_value;
+  sattn_kernel_tensor out, gate, grad_gate; /* of the pass's branch */
+  sattn_kernel_orders order, slots;
+  sattn_i64 lse, grad_lse, deltas; /* first element of each array, of the pass's branch */
+  sattn_i64 lengths, query_start;
+  sattn_i64 partial_query, partial_key, partial_value;
+  sattn_i64 batch;
+  sattn_i64 sink_tiles, slot_tiles, tiles; /* tiles: all */
+  sattn_i32 queries, keys, heads, kv_heads, group;
+  sattn_i32 causal, left_sa, right_sa, left_swa, right_swa;
+  sattn_i32 order_length, sink_tokens;
+  sattn_i32 gate_element, gate_dtype;
+  sattn_i32 flags, unused;
+  float scale, softcap;
+} sattn_gpu_grad_params;
 
 /* Drawing permutations (draw). rows permutations of `length` tokens, sorted in rows of `padded` entries, a power of two. A bitonic sort
  * compares entries `stride` apart within runs of `run` entries. */

@@ -64,6 +64,7 @@ void test_check_refusal(test_env *env, const char *label, sattn_status status, s
 void cases_visible(test_suite *suite);
 void cases_properties(test_suite *suite);
 void cases_numerics(test_suite *suite);
+void cases_decode(test_suite *suite);
 void cases_shapes(test_suite *suite);
 void cases_layouts(test_suite *suite);
 void cases_options(test_suite *suite);

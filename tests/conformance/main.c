@@ -5,6 +5,7 @@ static void all_cases(test_suite *suite) {
   cases_visible(suite);
   cases_properties(suite);
   cases_numerics(suite);
+  cases_decode(suite);
   cases_shapes(suite);
   cases_layouts(suite);
   cases_options(suite);
