@@ -30,6 +30,15 @@ function(sattn_link_system target scope)
   target_link_libraries(${target} ${scope} Threads::Threads ${CMAKE_DL_LIBS} m)
 endfunction()
 
+# A shared library shows what sattn.map names, and nothing else. No effect on a static one.
+function(sattn_version_script target)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_link_options(${target} PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/sattn.map)
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/sattn.map)
+  endif()
+endfunction()
+
 # An object library of one layer with hidden visibility.
 function(sattn_add_layer target)
   add_library(${target} OBJECT ${ARGN})
