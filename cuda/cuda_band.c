@@ -32,11 +32,11 @@ bool sattn_cuda_band_supports(const sattn_context *context, const sattn_problem 
     snprintf(reason, SATTN_REASON_BYTES, "mode moba");
   } else if (d != 64 && d != 80 && d != 96 && d != 128 && d != 256) {
     snprintf(reason, SATTN_REASON_BYTES, "head_dim %d is none of 64, 80, 96, 128, 256", d);
-  } else if (problem->wrap) {
-    snprintf(reason, SATTN_REASON_BYTES, "wrap");
-  } else if (problem->mode == SATTN_GATED &&
-             (problem->gate_sa_shape == SATTN_GATE_PER_ELEMENT || problem->gate_swa_shape == SATTN_GATE_PER_ELEMENT)) {
-    snprintf(reason, SATTN_REASON_BYTES, "gates per element");
+  } else if (problem->wrap && (problem->has_lengths || problem->sink_tokens > 0 || problem->order_length > 0)) {
+    snprintf(reason, SATTN_REASON_BYTES, "wrap together with %s",
+             problem->has_lengths       ? "lengths"
+             : problem->sink_tokens > 0 ? "sink_tokens"
+                                        : "order_length");
   } else if (maxima->keys > MAX_TOKENS || problem->order_length > MAX_TOKENS) {
     snprintf(reason, SATTN_REASON_BYTES, "more than %d tokens", MAX_TOKENS);
   } else if (shared_bytes > context->device.local_memory_bytes) {
@@ -168,6 +168,19 @@ static const char *misaligned(const sattn_problem *problem, const sattn_forward_
   return NULL;
 }
 
+/* Why the call cannot take the fast kernels after all; false: it can. */
+static bool is_hindered(const sattn_problem *problem, const sattn_forward_args *args, char *reason) {
+  const char *name = misaligned(problem, args);
+  if (name) {
+    snprintf(reason, SATTN_REASON_BYTES, "rows of %s do not start at multiples of 16 bytes", name);
+  } else if (sattn_cuda_permute_wraps(problem, &args->sizes) && args->sizes.queries != args->sizes.keys) {
+    snprintf(reason, SATTN_REASON_BYTES, "wrap with fewer queries than keys");
+  } else {
+    return false;
+  }
+  return true;
+}
+
 /* ---- passes ---- */
 
 static void *address(const sattn_buffer *buffer, int64_t index, uint64_t width) {
@@ -295,8 +308,9 @@ static sattn_status use_slots(band_call *call, sattn_error *error) {
   const sattn_problem *problem = &call->plan->problem;
   sattn_cuda_band *band = &call->band;
   int32_t slots = (int32_t)call->args->permutation->length;
-  band->left = side(problem->left_sa, slots);
-  band->right = side(problem->right_sa, slots);
+  bool all = problem->wrap && !sattn_cuda_permute_wraps(problem, &call->args->sizes);
+  band->left = all ? slots : side(problem->left_sa, slots);
+  band->right = all ? slots : side(problem->right_sa, slots);
   return sattn_cuda_permute_enqueue(&call->state->permute, problem, &call->args->sizes, call->args->permutation, call->workspace,
                                     &call->layout.permute, band, call->chain, error);
 }
@@ -343,16 +357,17 @@ static sattn_status run_gated(band_call *call, sattn_error *error) {
   band->gate_second = sattn_kernel_place(&args->gate_swa);
   band->first_logits = address(args->gate_sa.buffer, 0, 1);
   band->second_logits = address(args->gate_swa.buffer, 0, 1);
+  band->gate_first_step = problem->gate_sa_shape == SATTN_GATE_PER_ELEMENT;
+  band->gate_second_step = problem->gate_swa_shape == SATTN_GATE_PER_ELEMENT;
   return run_pass(call, error);
 }
 
 sattn_status sattn_cuda_band_enqueue(const sattn_plan *plan, void *opaque, const sattn_forward_args *args, sattn_cuda_chain *chain,
                                      sattn_error *error) {
   sattn_cuda_band_state *state = opaque;
-  const char *name = misaligned(&plan->problem, args);
-  if (name) {
-    sattn_trace(plan->context->trace, SATTN_TRACE_DISPATCH,
-                "attend_general instead of %s: rows of %s do not start at multiples of 16 bytes", state->kernel.name, name);
+  char reason[SATTN_REASON_BYTES];
+  if (is_hindered(&plan->problem, args, reason)) {
+    sattn_trace(plan->context->trace, SATTN_TRACE_DISPATCH, "attend_general instead of %s: %s", state->kernel.name, reason);
     return sattn_cuda_attend_general.enqueue_forward(plan, state->general, args, chain, error);
   }
   band_call call;

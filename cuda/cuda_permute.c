@@ -37,12 +37,21 @@ static int64_t batch_rows(const sattn_problem *problem, const sattn_sizes *sizes
   return per_batch(problem) || problem->has_lengths || problem->has_query_start ? sizes->batch : 1;
 }
 
+bool sattn_cuda_permute_wraps(const sattn_problem *problem, const sattn_sizes *sizes) {
+  return problem->wrap && (int64_t)problem->left_sa + problem->right_sa + 1 < sizes->keys;
+}
+
+/* Entries of one list of keys. */
+static int64_t list_keys(const sattn_problem *problem, const sattn_sizes *sizes) {
+  return sizes->keys + (sattn_cuda_permute_wraps(problem, sizes) ? (int64_t)problem->left_sa + problem->right_sa : 0);
+}
+
 sattn_permute_layout sattn_cuda_permute_carve(const sattn_problem *problem, const sattn_sizes *sizes, int32_t tile_tokens, uint64_t *end) {
   uint64_t rows = (uint64_t)(batch_rows(problem, sizes) * head_rows(problem));
   uint64_t tiles = (uint64_t)((sizes->queries + tile_tokens - 1) / tile_tokens);
-  uint64_t blocks = (uint64_t)((sizes->keys + SATTN_BAND_BLOCK - 1) / SATTN_BAND_BLOCK);
+  uint64_t keys = (uint64_t)list_keys(problem, sizes), blocks = (keys + SATTN_BAND_BLOCK - 1) / SATTN_BAND_BLOCK;
   sattn_permute_layout layout;
-  layout.keys = sattn_carve(end, rows * (uint64_t)sizes->keys * sizeof(uint64_t));
+  layout.keys = sattn_carve(end, rows * keys * sizeof(uint64_t));
   layout.queries = sattn_carve(end, rows * (uint64_t)sizes->queries * sizeof(uint64_t));
   layout.ranges = sattn_carve(end, rows * tiles * 2 * sizeof(uint32_t));
   layout.block_slots = sattn_carve(end, rows * blocks * sizeof(uint32_t));
@@ -78,7 +87,9 @@ static void describe(const sattn_problem *problem, const sattn_sizes *sizes, con
   call.dense = !problem->has_lengths && band->sinks == 0 && call.order_length == call.keys && call.queries == call.keys;
   call.tile_tokens = band->tile_tokens;
   call.tiles = band->tiles;
-  call.blocks = (call.keys + SATTN_BAND_BLOCK - 1) / SATTN_BAND_BLOCK;
+  call.list_keys = (int32_t)list_keys(problem, sizes);
+  call.ahead = call.list_keys > call.keys ? band->left : 0;
+  call.blocks = (call.list_keys + SATTN_BAND_BLOCK - 1) / SATTN_BAND_BLOCK;
   call.chunk = (call.order_length + MAX_CHUNKS - 1) / MAX_CHUNKS;
   if (call.chunk < MIN_CHUNK) call.chunk = MIN_CHUNK;
   call.chunks = (call.order_length + call.chunk - 1) / call.chunk;
@@ -103,6 +114,7 @@ sattn_status sattn_cuda_permute_enqueue(const sattn_cuda_permute_kernels *kernel
   band->ranges = call.ranges;
   band->list_head = per_head(problem) ? 1 : 0;
   band->list_batch = call.batch_rows > 1 ? call.head_rows : 0;
+  band->list_keys = call.list_keys;
   band->dense = call.dense;
   return status;
 }

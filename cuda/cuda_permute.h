@@ -15,6 +15,9 @@ typedef struct sattn_permute_layout {
   uint64_t keys, queries, ranges, block_slots, counts;
 } sattn_permute_layout;
 
+/* Whether the band is circular and narrower than the order. The lists can then be built only where every token is a key and a query. */
+bool sattn_cuda_permute_wraps(const sattn_problem *problem, const sattn_sizes *sizes);
+
 sattn_status sattn_cuda_permute_prepare(sattn_context *context, sattn_cuda_permute_kernels *out_kernels, sattn_error *error);
 
 /* `tile_tokens`: query tokens of a tile, at most SATTN_BAND_MAX_TOKENS. O(keys + queries) per permutation. */

@@ -55,7 +55,7 @@ GPU_DEVICE void multiply_keys(float (*score)[Shape<d>::lane_keys], gpu_shared<un
   for (int c = 0; c < S::chunks; ++c) {
     float4 query[S::lane_rows];
     GPU_UNROLL
-    for (int i = 0; i < S::lane_rows; ++i) query[i] = queries[i * (int)(S::pitch / 16) + c];
+    for (int i = 0; i < S::lane_rows; ++i) query[i] = queries[i * (int)(S::pitch / 16) + query_chunk<d>(i, c)];
     const gpu_shared<float4> keys = gpu_shared_cast<float4>(bytes, S::keys_at + (uint32_t)l * S::pitch + (uint32_t)((c ^ turn(l)) << 4));
     GPU_UNROLL
     for (int j = 0; j < S::lane_keys; ++j) {
@@ -114,14 +114,14 @@ GPU_DEVICE void mask_scores(float (*score)[Shape<d>::lane_keys], const sattn_cud
     const uint32_t low = (uint32_t)(table.slot[r] - call.left), other = (uint32_t)(table.position[r] - call.exclude_left);
     GPU_UNROLL
     for (int j = 0; j < S::lane_keys; ++j) {
-      bool seen = (int)key[j].x <= limit && key[j].y - low <= width;
+      bool seen = (int)key[j].x <= limit - (gpu_fault("fp32_mask_strict") ? 1 : 0) && key[j].y - low <= width;
       if (call.exclude) seen = seen && key[j].x - other > other_width;
       score[i][j] = seen ? score[i][j] : -GPU_INFINITY;
     }
   }
 }
 
-// Sign of the scale, softcap (scale_log2 is 1 then), mask, softmax; probabilities go to shared memory.
+// Sign of the scale, softcap (scale_log2 is 1 then), mask, softmax; probabilities go to shared memory, to be read behind the next barrier.
 template <int d>
 GPU_DEVICE void soften(Sums<d> &sums, float (*score)[Shape<d>::lane_keys], const sattn_cuda_band &call, const Tile &plan,
                        const Block_memory &memory, gpu_shared<uint2> index, int half, int l) {
@@ -150,7 +150,7 @@ GPU_DEVICE void soften(Sums<d> &sums, float (*score)[Shape<d>::lane_keys], const
     const float reference = next == -GPU_INFINITY ? 0.0f : next;  // infinity minus infinity would be NaN
     const float shrink = gpu_exp2(sums.max[i] - reference);
     sums.max[i] = next;
-    sums.sum[i] *= shrink;
+    sums.sum[i] *= gpu_fault("fp32_rescale_forgotten") ? 1.0f : shrink;
     GPU_UNROLL
     for (int m = 0; m < S::lane_chunks; ++m) {
       sums.out[i][m].x *= shrink;
@@ -167,12 +167,11 @@ GPU_DEVICE void soften(Sums<d> &sums, float (*score)[Shape<d>::lane_keys], const
       weights[(half * S::lane_rows + i) * S::keys + ((l + j * kHalf) ^ (half & 1) << 4)] = p;
     }
   }
-  __syncwarp();
 }
 
 GPU_DEVICE void wait_for_copies() {
-  gpu_cp_async_wait<0>();
-  __syncthreads();
+  if (!gpu_fault("fp32_no_copy_wait")) gpu_cp_async_wait<0>();
+  if (!gpu_fault("fp32_no_barrier")) __syncthreads();
 }
 
 template <int d>

@@ -41,7 +41,7 @@ GPU_DEVICE void raise_max(Totals &totals, float chunk_max) {
     totals.accumulated[k] *= shrink;
     totals.lost[k] *= shrink;
   }
-  totals.sum *= shrink;
+  if (!gpu_fault("general_rescale_forgotten")) totals.sum *= shrink;
   totals.sum_lost *= shrink;
   totals.max = chunk_max;
 }
@@ -54,7 +54,7 @@ GPU_DEVICE void add_chunk(Totals &totals, const Scratch &scratch, int token, con
   const float reference = totals.max == -GPU_INFINITY ? 0.0f : totals.max;  // infinity minus infinity would be NaN
   const float weight = token >= 0 ? expf(s - reference) : 0.0f;
   add_compensated(warp_sum(weight), totals.sum, totals.sum_lost);
-  __syncwarp();  // the lanes may still be reading the chunk before
+  if (!gpu_fault("general_no_sync")) __syncwarp();  // the lanes may still be reading the chunk before
   scratch.weight[lane] = weight;
   scratch.token[lane] = token;
   __syncwarp();
@@ -65,7 +65,8 @@ GPU_DEVICE void add_chunk(Totals &totals, const Scratch &scratch, int token, con
     float sum = 0.0f;
     for (int other = 0; other < kLanes; ++other) {
       const int seen = scratch.token[other];
-      if (seen >= 0) sum = fmaf(scratch.weight[other], load_element<dtype>(value, value_at + seen * p.value.stride_token + c), sum);
+      if (seen >= 0 || gpu_fault("general_reads_unseen"))
+        sum = fmaf(scratch.weight[other], load_element<dtype>(value, value_at + seen * p.value.stride_token + c), sum);
     }
     add_compensated(sum, totals.accumulated[k], totals.lost[k]);
   }

@@ -98,9 +98,9 @@ GPU_DEVICE Keys keys_of(const sattn_cuda_band &call, const Place &place, int ste
   int last = place.length - 1;
   if (call.query_list) {
     const uint32_t *range = call.ranges + (place.list_row * call.tiles + place.tile) * 2;
-    keys.list = call.key_list + place.list_row * call.keys;
+    keys.list = call.key_list + place.list_row * call.list_keys;
     keys.first = (int)gpu_load(range) * SATTN_BAND_BLOCK;
-    keys.end = gpu_min((int)gpu_load(range + 1) * SATTN_BAND_BLOCK, place.length - sinks);
+    keys.end = gpu_min((int)gpu_load(range + 1) * SATTN_BAND_BLOCK, place.length - sinks + (call.list_keys - call.keys));
   } else {
     const int64_t low = place.start + at, high = place.start + rows_end - 1;
     if (call.causal) last = (int)high;
@@ -111,7 +111,7 @@ GPU_DEVICE Keys keys_of(const sattn_cuda_band &call, const Place &place, int ste
   keys.sink_end = call.visit_sinks ? gpu_min(sinks, last + 1) : 0;
   keys.sink_tiles = (keys.sink_end + step - 1) / step;
   const int64_t tiles = keys.sink_tiles + (keys.end - keys.first + step - 1) / step;
-  keys.from = (int)(tiles * place.split / call.splits);
+  keys.from = (int)(tiles * place.split / call.splits) + (gpu_fault("splits_skip_a_tile") && place.split > 0 ? 1 : 0);
   keys.tiles = (int)(tiles * (place.split + 1) / call.splits) - keys.from;
   return keys;
 }

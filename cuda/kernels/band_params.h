@@ -38,14 +38,14 @@ typedef struct sattn_cuda_band {
   const uint64_t *key_list;       // token | slot << 32, in blocks; NULL: the identity order
   const uint64_t *query_list;     // the same of query tokens, in tiles
   const uint32_t *ranges;         // per tile: first block of key_list, and one past the last
-  int64_t list_batch, list_head;  // list row of (b, g): b * list_batch + g * list_head; a row holds n_k, n_q, 2 * tiles entries
+  int64_t list_batch, list_head;  // list row of (b, g): b * list_batch + g * list_head; a row holds list_keys, n_q, 2 * tiles entries
   int64_t batch;
   int32_t queries, keys, heads, group;
   int32_t pack, head_chunks;  // heads of a group that share a tile; tiles that a group takes
   int32_t tile_tokens, tiles;
   int32_t
       splits;  // thread blocks that share the keys of a tile; above 1, finish is SATTN_BAND_PARTIAL and the arrays have [splits] in front
-  int32_t unused;
+  int32_t list_keys;  // n_k, or more where the band wraps: keys at both ends stand in the list twice
   int32_t causal, left, right;
   int32_t sinks, visit_sinks;                    // keys at positions below sinks are not in the band; 1: this pass sees them
   int32_t exclude, exclude_left, exclude_right;  // 1: keys within these distances by position belong to another pass
@@ -53,6 +53,8 @@ typedef struct sattn_cuda_band {
   int32_t dense;     // 1: key_list has one key per slot from 0 on, so a block's slots are known without reading it
   int32_t negative;  // 1: scale_log2 holds the size of a negative scale
   int32_t gate_dtype;
+  int32_t gate_first_step, gate_second_step;  // from one element's logit to the next: 0 for gates per head
+  int32_t unused;
   float scale_log2;       // scale * log2(e); with a softcap 1
   float cap_in, cap_out;  // with a softcap c: scale / c, c * log2(e); else 0
   float scale;            // as given
@@ -68,7 +70,8 @@ typedef struct sattn_cuda_join {
   int32_t queries, heads, head_dim, splits;
 } sattn_cuda_join;
 
-// Building key_list, query_list and ranges: one list row per (permutation, and batch entry where lengths or query_start differ).
+// Building key_list, query_list and ranges: one list row per (permutation, and batch entry where lengths or query_start differ). Where the
+// band wraps, slots count from `ahead` before the first: key_list begins with the last `ahead` keys and ends with the first ones.
 typedef struct sattn_cuda_permute {
   sattn_kernel_orders order;  // what is read
   const uint32_t *order_rows;
@@ -84,6 +87,8 @@ typedef struct sattn_cuda_permute {
   int32_t dense;    // 1: nothing is left out, so both lists are the order, and the kernels count and write are not run
   int32_t tile_tokens, tiles, blocks;
   int32_t chunk, chunks;
+  int32_t list_keys;
+  int32_t ahead;
   int32_t unused;
 } sattn_cuda_permute;
 

@@ -37,9 +37,18 @@ GPU_DEVICE void start_sums(Sums<d> &sums, const sattn_cuda_band &call, const Pla
   }
 }
 
-GPU_DEVICE float4 mix_chunk(float4 first, float4 second, float gate_first, float gate_second) {
-  return make_float4(gate_first * first.x + gate_second * second.x, gate_first * first.y + gate_second * second.y,
-                     gate_first * first.z + gate_second * second.z, gate_first * first.w + gate_second * second.w);
+GPU_DEVICE float4 mix_chunk(float4 first, float4 second, const sattn_cuda_band &call, const Gates &gates, int c) {
+  const float a[4] = {first.x, first.y, first.z, first.w};
+  float b[4] = {second.x, second.y, second.z, second.w};
+  float gate_first = first_gate(call, gates, c), gate_second = second_gate(call, gates, c);
+  const bool alike = call.gate_first_step == 0 && call.gate_second_step == 0;
+  GPU_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if (!alike) gate_first = first_gate(call, gates, c + i);
+    if (!alike) gate_second = second_gate(call, gates, c + i);
+    b[i] = gate_first * a[i] + gate_second * b[i];
+  }
+  return make_float4(b[0], b[1], b[2], b[3]);
 }
 
 // One chunk of a finished row on its way out.
@@ -54,8 +63,7 @@ GPU_DEVICE void store_chunk(float4 chunk, const sattn_cuda_band &call, const Pla
     const int64_t at = ((place.b * call.queries + query) * call.heads + head) * d + c * 4;
     if (call.second) gpu_store(reinterpret_cast<float4 *>(static_cast<float *>(call.second) + at), chunk);
     const float4 first = gpu_load(reinterpret_cast<const float4 *>(static_cast<const float *>(call.first) + at));
-    chunk = mix_chunk(first, chunk, gate_of(call.first_logits, call.gate_first, call, place.b, query, head),
-                      gate_of(call.second_logits, call.gate_second, call, place.b, query, head));
+    chunk = mix_chunk(first, chunk, call, gates_of(call, place.b, query, head), c * 4);
   }
   const int64_t at =
       call.out.offset + place.b * call.out.stride_batch + query * call.out.stride_token + head * call.out.stride_head + c * 4;

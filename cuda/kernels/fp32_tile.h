@@ -1,6 +1,6 @@
 // Shared memory of the fp32 kernels, and moving rows into it.
 //
-//     queries  [rows][pitch]      as they are: only read 16 lanes at a time from one place
+//     queries  [rows][pitch]      as they are: only read 16 lanes at a time from one place (but see query_chunk)
 //     keys     [keys][pitch]      chunk c (16 bytes) of row r stands at c ^ turn(r), so that neighbouring rows start in different banks
 //     values   [keys][pitch]      the same
 //     weights  [rows][keys]       probabilities; halves of 32 keys are swapped in every other row group, so that two half warps do not meet
@@ -36,7 +36,13 @@ struct Shape {
 
 // The lowest bit goes to the top: rows 2 r and 2 r + 1 then use different halves of eight chunks, also where only four are left (d = 80).
 GPU_DEVICE int turn(int r) {
-  return (r & 1) << 2 | (r >> 1 & 3);
+  return gpu_fault("fp32_no_swizzle") ? 0 : (r & 1) << 2 | (r >> 1 & 3);
+}
+
+// Where chunk c of a query row stands. The last four chunks of d = 80 are written two rows at a time, so odd rows have them further behind.
+template <int d>
+GPU_DEVICE int query_chunk(int r, int c) {
+  return Shape<d>::chunks % 8 == 0 || r % 2 == 0 ? c : c ^ (c >> 2 & 4);
 }
 
 // Calls move(row, chunk) for every chunk of `count` rows.
@@ -91,7 +97,7 @@ GPU_DEVICE void load_queries(uint32_t shared, const Row_table &table, const satt
     const int query = table.query[r];
     const int64_t at =
         gpu_max(query, 0) * call.query.stride_token + (place.head + (query < 0 ? 0 : r % call.pack)) * call.query.stride_head;
-    gpu_cp_async<16>(shared + (uint32_t)r * S::pitch + (uint32_t)(c << 4), queries + at + c * 4, query < 0 ? 0u : 16u);
+    gpu_cp_async<16>(shared + (uint32_t)r * S::pitch + (uint32_t)(query_chunk<d>(r, c) << 4), queries + at + c * 4, query < 0 ? 0u : 16u);
   });
 }
 

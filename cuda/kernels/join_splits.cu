@@ -26,7 +26,7 @@ GPU_DEVICE void join_splits(const sattn_cuda_join &call) {
   const float reference = max == -GPU_INFINITY ? 0.0f : max;  // infinity minus infinity would be NaN
   float sum = 0.0f, out[kMaxOwned] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
   for (int s = 0; s < call.splits; ++s) {
-    const float weight = gpu_exp2((gpu_load(call.partial_lse + s * rows + row) - reference) * kLog2e);
+    const float weight = gpu_exp2((gpu_load(call.partial_lse + s * rows + row) - reference) * (gpu_fault("join_natural") ? 1.0f : kLog2e));
     sum += weight;
     const float *part = call.partial + (s * rows + row) * call.head_dim;
     GPU_UNROLL
@@ -44,7 +44,8 @@ GPU_DEVICE void join_splits(const sattn_cuda_join &call) {
     const int c = lane + 32 * k;
     if (c < call.head_dim) store_element<dtype>(empty ? 0.0f : out[k] / sum, call.out_rows, at + c);
   }
-  if (call.lse && lane == 0) gpu_store(call.lse + row, empty ? -GPU_INFINITY : reference + gpu_log2(sum) / kLog2e);
+  if (call.lse && (lane == 0 || gpu_fault("join_lse_by_all")))
+    gpu_store(call.lse + row, empty ? -GPU_INFINITY : reference + gpu_log2(sum) / kLog2e);
 }
 
 }  // namespace

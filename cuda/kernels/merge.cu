@@ -2,7 +2,7 @@
 //
 //     LSE = log(exp LSE_a + exp LSE_b)        O = exp(LSE_a - LSE) O_a + exp(LSE_b - LSE) O_b
 //
-// A warp per row (query, head, batch entry), so that the LSE is read and written by one warp and may be updated in place. A part with
+// A warp per row (query, head, batch entry), so that the LSE is read and written by one thread and may be updated in place. A part with
 // LSE = -infinity contributes nothing, whatever its O holds. The twin of cl/kernels/merge.cl.
 #include "elements.h"
 #include "general_params.h"
@@ -24,6 +24,12 @@ GPU_DEVICE int64_t row_start(const sattn_kernel_tensor &tensor, int64_t b, int64
   return tensor.offset + b * tensor.stride_batch + i * tensor.stride_token + h * tensor.stride_head;
 }
 
+// Lane 0 alone reads it, as it alone writes the new one.
+GPU_DEVICE float row_lse(const float *lse, int lane) {
+  const float mine = lane == 0 || gpu_fault("merge_lse_read_by_all") ? gpu_load_written(lse) : 0.0f;
+  return __shfl_sync(0xffffffffu, mine, 0);
+}
+
 template <int dtype>
 GPU_DEVICE void merge(const sattn_cuda_merge_call &call) {
   const sattn_merge_params &p = call.params;
@@ -31,7 +37,7 @@ GPU_DEVICE void merge(const sattn_cuda_merge_call &call) {
   const int lane = (int)threadIdx.x % kLanes;
   if (index >= p.batch * p.heads * p.queries) return;
   const int64_t i = index % p.queries, h = index / p.queries % p.heads, b = index / p.queries / p.heads;
-  const float lse_a = gpu_load_written(call.lse_a + p.lse_a + index), lse_b = gpu_load_written(call.lse_b + p.lse_b + index);
+  const float lse_a = row_lse(call.lse_a + p.lse_a + index, lane), lse_b = row_lse(call.lse_b + p.lse_b + index, lane);
   const float largest = fmaxf(lse_a, lse_b);
   float share_a = 0.0f, share_b = 0.0f, lse = -GPU_INFINITY;
   if (largest > -GPU_INFINITY) {
@@ -43,18 +49,24 @@ GPU_DEVICE void merge(const sattn_cuda_merge_call &call) {
   for (int64_t c = lane; c < p.width; c += kLanes) {
     float sum = 0.0f;
     if (lse_a > -GPU_INFINITY) sum = share_a * load_written<dtype>(call.out_a, row_start(p.out_a, b, i, h) + c);
-    if (lse_b > -GPU_INFINITY) sum += share_b * load_written<dtype>(call.out_b, row_start(p.out_b, b, i, h) + c);
+    if (lse_b > -GPU_INFINITY || gpu_fault("merge_empty_counts"))
+      sum += share_b * load_written<dtype>(call.out_b, row_start(p.out_b, b, i, h) + c);
     store_element<dtype>(sum, call.out, row_start(p.out, b, i, h) + c);
   }
-  __syncwarp(); // all lanes have read the two LSEs before one of them is replaced
   if (call.lse && lane == 0) gpu_store(call.lse + p.lse + index, lse);
 }
 
-} // namespace
+}  // namespace
 
-GPU_KERNEL(merge_fp32, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_merge_call call) { merge<1>(call); }
-GPU_KERNEL(merge_fp16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_merge_call call) { merge<2>(call); }
-GPU_KERNEL(merge_bf16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_merge_call call) { merge<3>(call); }
+GPU_KERNEL(merge_fp32, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_merge_call call) {
+  merge<1>(call);
+}
+GPU_KERNEL(merge_fp16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_merge_call call) {
+  merge<2>(call);
+}
+GPU_KERNEL(merge_bf16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_merge_call call) {
+  merge<3>(call);
+}
 GPU_REGISTER_KERNEL(merge_fp32, SATTN_SMALL_THREADS);
 GPU_REGISTER_KERNEL(merge_fp16, SATTN_SMALL_THREADS);
 GPU_REGISTER_KERNEL(merge_bf16, SATTN_SMALL_THREADS);

@@ -41,10 +41,27 @@ GPU_DEVICE void start_sums(Sums<d> &sums, const sattn_cuda_band &call, const Pla
 
 // Two elements of a gated row.
 template <class T>
-GPU_DEVICE uint32_t mix_pair(uint32_t first, uint32_t second, float gate_first, float gate_second) {
-  const float low = gate_first * T::to_float((uint16_t)first) + gate_second * T::to_float((uint16_t)second);
-  const float high = gate_first * T::to_float((uint16_t)(first >> 16)) + gate_second * T::to_float((uint16_t)(second >> 16));
+GPU_DEVICE uint32_t mix_pair(uint32_t first, uint32_t second, const float *gate_first, const float *gate_second) {
+  const float low = gate_first[0] * T::to_float((uint16_t)first) + gate_second[0] * T::to_float((uint16_t)second);
+  const float high = gate_first[1] * T::to_float((uint16_t)(first >> 16)) + gate_second[1] * T::to_float((uint16_t)(second >> 16));
   return T::pack(low, high);
+}
+
+template <class T>
+GPU_DEVICE uint4 mix_chunk(uint4 first, uint4 second, const sattn_cuda_band &call, const Gates &gates, int c) {
+  uint32_t a[4] = {first.x, first.y, first.z, first.w}, b[4] = {second.x, second.y, second.z, second.w};
+  float gate_first[2] = {first_gate(call, gates, c), 0.0f}, gate_second[2] = {second_gate(call, gates, c), 0.0f};
+  const bool alike = call.gate_first_step == 0 && call.gate_second_step == 0;
+  GPU_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    GPU_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      gate_first[e] = alike ? gate_first[0] : first_gate(call, gates, c + 2 * i + e);
+      gate_second[e] = alike ? gate_second[0] : second_gate(call, gates, c + 2 * i + e);
+    }
+    b[i] = mix_pair<T>(a[i], b[i], gate_first, gate_second);
+  }
+  return make_uint4(b[0], b[1], b[2], b[3]);
 }
 
 // One chunk of a finished row on its way out.
@@ -55,12 +72,7 @@ GPU_DEVICE void store_chunk(uint4 chunk, const sattn_cuda_band &call, const Plac
     const int64_t at = ((place.b * call.queries + query) * call.heads + head) * d + c * 8;
     if (call.second) gpu_store(reinterpret_cast<uint4 *>(static_cast<uint16_t *>(call.second) + at), chunk);
     const uint4 first = gpu_load(reinterpret_cast<const uint4 *>(static_cast<const uint16_t *>(call.first) + at));
-    const float gate_first = gate_of(call.first_logits, call.gate_first, call, place.b, query, head);
-    const float gate_second = gate_of(call.second_logits, call.gate_second, call, place.b, query, head);
-    chunk.x = mix_pair<T>(first.x, chunk.x, gate_first, gate_second);
-    chunk.y = mix_pair<T>(first.y, chunk.y, gate_first, gate_second);
-    chunk.z = mix_pair<T>(first.z, chunk.z, gate_first, gate_second);
-    chunk.w = mix_pair<T>(first.w, chunk.w, gate_first, gate_second);
+    chunk = mix_chunk<T>(first, chunk, call, gates_of(call, place.b, query, head), c * 8);
   }
   const int64_t at =
       call.out.offset + place.b * call.out.stride_batch + query * call.out.stride_token + head * call.out.stride_head + c * 8;

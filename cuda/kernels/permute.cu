@@ -6,6 +6,12 @@
 //     query_list  (0,1) (3,0) | (1,3) (5,2) | (2,5) (4,4)
 //     ranges      window of 1 slot:  0..1, 0..2, 1..2         first block, and one past the last
 //
+// Where the band wraps, key_list is the order with the keys of both ends once more, so that no band is cut in two; slots then count from
+// the first entry:
+//
+//     key_list    (0,2) (2,0) (3,1) | ...   2 3 0 5 1 4 2 3 before the sort, for a window of 1 slot to each side
+//     query_list  (0,2) (3,1) | ...
+//
 // Tokens that do not exist, sink tokens (keys) and tokens before the first query (queries) are left out, by two kernels that cut each order
 // into at most 1024 chunks: count, then write behind the chunks before. Where nothing is left out (dense) only the last kernel runs. No
 // atomics; every entry has one writer.
@@ -70,12 +76,20 @@ GPU_DEVICE Ballot vote(bool mine, int lane) {
 // block call.
 GPU_DEVICE void sort_part(gpu_shared<uint64_t> entries, int thread, int count, uint64_t mine, uint64_t *target) {
   if (thread < count) entries[thread] = mine;
-  __syncthreads();
+  if (!gpu_fault("permute_no_barrier")) __syncthreads();
   if (thread >= count) return;
   int rank = 0;
   GPU_NO_UNROLL
   for (int other = 0; other < count; ++other) rank += (uint32_t)(uint64_t)entries[other] < (uint32_t)mine;
-  gpu_store(target + rank, mine);
+  gpu_store(target + (gpu_fault("permute_unsorted") ? thread : rank), mine);
+}
+
+// Entry number `index` of a list before the sort, where nothing is left out.
+GPU_DEVICE uint64_t dense_entry(const sattn_cuda_permute &p, const Tokens &tokens, bool is_query, int64_t index) {
+  int64_t place = is_query || gpu_fault("permute_wrap_forgotten") ? index : index - p.ahead;
+  place += place < 0 ? p.order_length : 0;
+  place -= place >= p.order_length ? p.order_length : 0;
+  return gpu_load(tokens.order + place) | (uint64_t)(is_query ? index + p.ahead : index) << 32;
 }
 
 // How many blocks start at `slot` or before.
@@ -132,7 +146,8 @@ GPU_KERNEL(permute_write, SATTN_PERMUTE_THREADS)(const GPU_GRID_CONSTANT sattn_c
   GPU_UNROLL
   for (int kind = 0; kind < kKinds; ++kind) {
     uint32_t before = 0;
-    for (int other = (int)threadIdx.x; other < chunk; other += kThreads) before += count_of(p, row, other, kind);
+    for (int other = (int)threadIdx.x; other < chunk && !gpu_fault("permute_chunks_ignored"); other += kThreads)
+      before += count_of(p, row, other, kind);
     before = __reduce_add_sync(kAllLanes, before);
     if (lane == 0) sums[warp * kKinds + kind] = before;
   }
@@ -168,7 +183,7 @@ GPU_KERNEL(permute_write, SATTN_PERMUTE_THREADS)(const GPU_GRID_CONSTANT sattn_c
     const uint32_t counted = p.counted ? place[0] : (uint32_t)slot;
     const uint64_t entry = token | (uint64_t)counted << 32;
     if (kinds.key) {
-      gpu_store(p.key_list + row * p.keys + place[1], entry);
+      gpu_store(p.key_list + row * p.list_keys + place[1], entry);
       if (place[1] % SATTN_BAND_BLOCK == 0) gpu_store(p.block_slots + row * p.blocks + place[1] / SATTN_BAND_BLOCK, counted);
     }
     if (kinds.query) gpu_store(p.query_list + row * p.queries + place[2], entry);
@@ -183,17 +198,18 @@ GPU_KERNEL(permute_sort, SATTN_PERMUTE_THREADS)(const GPU_GRID_CONSTANT sattn_cu
   const int64_t row = blockIdx.x / parts;
   const int part = (int)(blockIdx.x % parts);
   const Tokens tokens = tokens_of(p, row);
-  const int keys = tokens.length - tokens.keys_from, queries = gpu_max(0, tokens.queries_to - tokens.queries_from);
+  const int keys = tokens.length - tokens.keys_from + (p.list_keys - p.keys);
+  const int queries = gpu_max(0, tokens.queries_to - tokens.queries_from);
   const bool is_tile = part < p.tiles;
   int64_t first = is_tile ? (int64_t)part * p.tile_tokens : (int64_t)(part - p.tiles) * 2 * SATTN_BAND_BLOCK;
   const int half = is_tile ? 0 : (int)threadIdx.x / SATTN_BAND_BLOCK, thread = (int)threadIdx.x - half * SATTN_BAND_BLOCK;
   first += half * SATTN_BAND_BLOCK;
   const int size = is_tile ? p.tile_tokens : SATTN_BAND_BLOCK;
   const int count = (int)gpu_max<int64_t>(0, gpu_min<int64_t>(size, (is_tile ? queries : keys) - first));
-  uint64_t *list = is_tile ? p.query_list + row * p.queries : p.key_list + row * p.keys;
+  uint64_t *list = is_tile ? p.query_list + row * p.queries : p.key_list + row * p.list_keys;
   uint64_t mine = 0;
   if (thread < count) {
-    mine = p.dense ? gpu_load(tokens.order + first + thread) | (uint64_t)(first + thread) << 32 : gpu_load_written(list + first + thread);
+    mine = p.dense ? dense_entry(p, tokens, is_tile, first + thread) : gpu_load_written(list + first + thread);
   }
   // Slots ascend before the sort.
   const bool ranges = is_tile && count > 0 && (thread == 0 || thread == count - 1);
@@ -210,7 +226,7 @@ GPU_KERNEL(permute_sort, SATTN_PERMUTE_THREADS)(const GPU_GRID_CONSTANT sattn_cu
   if (thread == count - 1) {
     const int64_t high = slot + p.right;
     const int64_t block = p.dense ? high / SATTN_BAND_BLOCK + 1 : find_block(p.block_slots + row * p.blocks, blocks, high);
-    gpu_store(range + 1, (uint32_t)gpu_min<int64_t>(block, blocks));
+    gpu_store(range + 1, (uint32_t)gpu_min<int64_t>(block - (gpu_fault("permute_range_short") ? 1 : 0), blocks));
   }
 }
 

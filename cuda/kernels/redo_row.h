@@ -74,7 +74,7 @@ GPU_DEVICE void redo_keys(Redo_sums &sums, float *out, const sattn_cuda_band &ca
   for (int other = 0; other < kRedoKeys; ++other) {
     const int there = __shfl_sync(kAllLanes, seen ? token : -1, other);
     const float p = __shfl_sync(kAllLanes, weight, other);
-    if (there < 0) continue;
+    if (there < 0 && !gpu_fault("redo_reads_unseen")) continue;
     GPU_UNROLL
     for (int i = 0; i < owned; ++i) {
       const int c = lane + 32 * i;

@@ -18,16 +18,36 @@ GPU_DEVICE void start_row(float &max, float &sum, const sattn_cuda_band &call, c
   if (query < 0) return;
   if (call.start == SATTN_BAND_CONTINUED) {
     max = gpu_load(call.partial_lse + lse_index(call, place, r, query)) * kLog2e;
-  } else if (call.sink_logits && place.split == 0) {
+  } else if (call.sink_logits && (place.split == 0 || gpu_fault("sink_in_every_split"))) {
     max = gpu_load(call.sink_logits + place.head + r % call.pack) * kLog2e;
   }
   if (counts && max > -GPU_INFINITY) sum = 1.0f;
 }
 
-GPU_DEVICE float gate_of(const void *logits, const sattn_kernel_tensor &gate, const sattn_cuda_band &call, int64_t b, int query, int head) {
-  const float logit =
-      load_element_of(call.gate_dtype, logits, gate.offset + b * gate.stride_batch + query * gate.stride_token + head * gate.stride_head);
-  return gpu_reciprocal(1.0f + gpu_exp2(-logit * kLog2e));
+// The gates of one row: logits of either branch, one for all elements (step 0) or one each.
+struct Gates {
+  const void *first, *second;
+  int64_t first_at, second_at;
+};
+
+GPU_DEVICE int64_t gate_at(const sattn_kernel_tensor &gate, int64_t b, int query, int head) {
+  return gate.offset + b * gate.stride_batch + query * gate.stride_token + head * gate.stride_head;
+}
+
+GPU_DEVICE Gates gates_of(const sattn_cuda_band &call, int64_t b, int query, int head) {
+  return {call.first_logits, call.second_logits, gate_at(call.gate_first, b, query, head), gate_at(call.gate_second, b, query, head)};
+}
+
+GPU_DEVICE float open_gate(int dtype, const void *logits, int64_t at) {
+  return gpu_reciprocal(1.0f + gpu_exp2(-load_element_of(dtype, logits, at) * kLog2e));
+}
+
+GPU_DEVICE float first_gate(const sattn_cuda_band &call, const Gates &gates, int c) {
+  return open_gate(call.gate_dtype, gates.first, gates.first_at + c * call.gate_first_step);
+}
+
+GPU_DEVICE float second_gate(const sattn_cuda_band &call, const Gates &gates, int c) {
+  return open_gate(call.gate_dtype, gates.second, gates.second_at + c * call.gate_second_step);
 }
 
 // Row r of the tile by redo_row. Its maximum and sum are not affected by what a value row holds, so its LSE stays.

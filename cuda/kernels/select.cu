@@ -29,7 +29,7 @@ GPU_DEVICE void block_means(const sattn_cuda_general &call) {
   const int64_t c = index % call.head_dim, block = index / call.head_dim % p.blocks;
   const int64_t g = index / call.head_dim / p.blocks % p.kv_heads, b = index / call.head_dim / p.blocks / p.kv_heads;
   const int64_t first = block * p.block, end = gpu_min<int64_t>(first + p.block, length_of(call, b));
-  if (first >= end) return; // a block of tokens that do not exist has no mean, and nobody asks for it
+  if (first >= end) return;  // a block of tokens that do not exist has no mean, and nobody asks for it
   const int64_t head = p.key.offset + b * p.key.stride_batch + g * p.key.stride_head + c;
   float sum = 0.0f;
   for (int64_t j = first; j < end; ++j) sum += load_element<dtype>(call.key, head + j * p.key.stride_token);
@@ -49,12 +49,12 @@ GPU_DEVICE float gate_score(const sattn_cuda_general &call, int64_t query_at, in
   return sum == sum ? sum : -GPU_INFINITY;
 }
 
-// Puts a block behind all that score at least as much; the last falls out when the list is full. Blocks come in ascending order, so of equal
-// ones the lowest stays. Returns the new count.
+// Puts a block behind all that score at least as much; the last falls out when the list is full. Blocks come in ascending order, so of
+// equal ones the lowest stays. Returns the new count.
 GPU_DEVICE int insert_block(uint32_t *blocks, float *scores, int count, int room, uint32_t block, float score) {
   if (count == room && !(score > gpu_load_written(scores + room - 1))) return count;
   int at = count < room ? count++ : room - 1;
-  while (at > 0 && score > gpu_load_written(scores + at - 1)) {
+  while (at > 0 && (score > gpu_load_written(scores + at - 1) || gpu_fault("select_last_wins"))) {
     gpu_store(scores + at, gpu_load_written(scores + at - 1));
     gpu_store(blocks + at, gpu_load_written(blocks + at - 1));
     --at;
@@ -85,7 +85,7 @@ GPU_DEVICE int choose_blocks(const sattn_cuda_general &call, int64_t query_at, i
   const bool all = others <= p.topk - 1;
   int count = 0;
   for (int block = 0; block < candidates && p.topk > 1; ++block) {
-    if (block == own) continue;
+    if (block == own && !gpu_fault("select_own_twice")) continue;
     if (all) {
       gpu_store(blocks + count++, (uint32_t)block);
     } else {
@@ -118,17 +118,29 @@ GPU_DEVICE void select_blocks(const sattn_cuda_general &call) {
     const int candidates = p.causal ? own : (length - 1) / p.block + 1;
     count = choose_blocks<dtype>(call, query_at, means_at, own, candidates, blocks, call.scores + p.scores + row * p.scores_stride);
   }
-  for (int64_t place = count; place < p.selected_stride; ++place) gpu_store(blocks + place, kNoBlock);
+  for (int64_t place = count; place < p.selected_stride; ++place) gpu_store(blocks + place, gpu_fault("select_rest_kept") ? 0u : kNoBlock);
 }
 
-} // namespace
+}  // namespace
 
-GPU_KERNEL(block_means_fp32, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { block_means<1>(call); }
-GPU_KERNEL(block_means_fp16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { block_means<2>(call); }
-GPU_KERNEL(block_means_bf16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { block_means<3>(call); }
-GPU_KERNEL(select_blocks_fp32, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { select_blocks<1>(call); }
-GPU_KERNEL(select_blocks_fp16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { select_blocks<2>(call); }
-GPU_KERNEL(select_blocks_bf16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) { select_blocks<3>(call); }
+GPU_KERNEL(block_means_fp32, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  block_means<1>(call);
+}
+GPU_KERNEL(block_means_fp16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  block_means<2>(call);
+}
+GPU_KERNEL(block_means_bf16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  block_means<3>(call);
+}
+GPU_KERNEL(select_blocks_fp32, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  select_blocks<1>(call);
+}
+GPU_KERNEL(select_blocks_fp16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  select_blocks<2>(call);
+}
+GPU_KERNEL(select_blocks_bf16, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+  select_blocks<3>(call);
+}
 GPU_REGISTER_KERNEL(block_means_fp32, SATTN_SMALL_THREADS);
 GPU_REGISTER_KERNEL(block_means_fp16, SATTN_SMALL_THREADS);
 GPU_REGISTER_KERNEL(block_means_bf16, SATTN_SMALL_THREADS);

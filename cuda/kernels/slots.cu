@@ -22,7 +22,7 @@ GPU_DEVICE uint32_t length_of(const sattn_cuda_slots_call &call, int64_t row) {
   return (uint32_t)gpu_max(0, gpu_min(gpu_load(call.lengths + p.lengths + row / p.head_rows), p.keys));
 }
 
-} // namespace
+}  // namespace
 
 // Without gaps: the inverse of the order. A thread per entry.
 GPU_KERNEL(slots_invert, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_slots_call call) {
@@ -57,11 +57,12 @@ GPU_KERNEL(slots_write, SATTN_SMALL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_
   const uint32_t *tokens = order_of(call, row);
   const uint32_t length = length_of(call, row);
   uint32_t at = 0;
-  for (int64_t before = 0; before < chunk; ++before) at += gpu_load(call.counts + p.counts + row * p.chunks + before);
+  for (int64_t before = gpu_fault("slots_first_chunk_ignored") ? 1 : 0; before < chunk; ++before)
+    at += gpu_load(call.counts + p.counts + row * p.chunks + before);
   const int64_t end = gpu_min<int64_t>((chunk + 1) * p.chunk, p.keys);
   for (int64_t slot = chunk * p.chunk; slot < end; ++slot) {
     const uint32_t token = gpu_load(tokens + slot);
-    if (token >= length) continue;
+    if (token >= length && !gpu_fault("slots_gaps_kept")) continue;
     gpu_store(call.compact + p.compact + row * p.keys + at, token);
     gpu_store(call.slots + p.slots + row * p.keys + token, at);
     ++at;

@@ -3,7 +3,10 @@
 #include "state.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 using namespace sattn_stub;
 
@@ -110,8 +113,24 @@ int parameter_bytes(const sattn_sim::Kernel &k) {
   return (int)end;
 }
 
+// SATTN_SIM_PTX: a file whose kernels take the place of those of the same names in images. Null: there is none of this name.
+const sattn_sim::Kernel *replacement(const char *name) {
+  static std::unique_ptr<sattn_sim::Ptx_module> module;
+  const char *file = getenv("SATTN_SIM_PTX");
+  if (!file) return nullptr;
+  if (!module) {
+    std::ifstream stream(file);
+    const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+    std::string error;
+    module = sattn_sim::Ptx_module::load(text, error);
+    if (!module) misuse(invalid_ptx, "SATTN_SIM_PTX: %s: %s", file, text.empty() ? "nothing to read" : error.c_str());
+  }
+  return module ? module->find(name) : nullptr;
+}
+
 CUresult make_function(Module &m, const char *name, Function &f) {
   f.kernel = m.ptx ? m.ptx->find(name) : sattn_sim::find_host_kernel(name);
+  if (const sattn_sim::Kernel *other = replacement(name)) f.kernel = other;
   f.context = m.context;
   f.binary = m.cubin ? m.cubin_arch : state.config.capability;
   if (!f.kernel) return misuse(not_found, "kernel %s is not %s", name, m.ptx ? "in the PTX" : "among the host-compiled ones");
