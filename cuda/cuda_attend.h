@@ -27,6 +27,7 @@ typedef struct sattn_cuda_attend {
 extern const sattn_cuda_attend sattn_cuda_attend_mma;
 extern const sattn_cuda_attend sattn_cuda_attend_fp32;
 extern const sattn_cuda_attend sattn_cuda_attend_general;
+extern const sattn_cuda_attend sattn_cuda_attend_mma_grad;
 extern const sattn_cuda_attend sattn_cuda_attend_general_grad;
 
 #endif

@@ -10,6 +10,7 @@ static const sattn_implementation *const implementations[] = {
     &sattn_cuda_attend_mma.common,
     &sattn_cuda_attend_fp32.common,
     &sattn_cuda_attend_general.common,
+    &sattn_cuda_attend_mma_grad.common,
     &sattn_cuda_attend_general_grad.common,
 };
 
