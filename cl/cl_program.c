@@ -276,7 +276,9 @@ sattn_status sattn_cl_kernel_create(sattn_context *context, sattn_cl_program *pr
                                     sattn_error *error) {
   cl_int code = CL_SUCCESS;
   cl_kernel kernel = sattn_cl_of(context)->api->clCreateKernel(program->program, name, &code);
-  sattn_status status = sattn_cl_check(code, name, error);
+  char function[96];
+  snprintf(function, sizeof function, "clCreateKernel(%s)", name);
+  sattn_status status = sattn_cl_check(code, function, error);
   if (status == SATTN_OK) *out_kernel = kernel;
   return status;
 }

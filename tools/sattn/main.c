@@ -1,4 +1,5 @@
 /* sattn: Stochastic Attention from the command line. Dispatches to one function per subcommand and prints the one error there may be. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +56,8 @@ static bool run(int argc, char **argv, sattn_report *report) {
 
 int main(int argc, char **argv) {
   sattn_report report = {SATTN_EXIT_DONE, ""};
+  /* A limit on the size of files is a full disk like any other: the write fails, and what was begun is removed. */
+  signal(SIGXFSZ, SIG_IGN);
   if (run(argc, argv, &report) && finish_output(&report)) return SATTN_EXIT_DONE;
   fflush(stdout);
   if (report.message[0]) fprintf(stderr, "sattn: %s\n", report.message);
