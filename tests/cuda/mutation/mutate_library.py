@@ -112,4 +112,5 @@ def main():
     return 1 if away else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
