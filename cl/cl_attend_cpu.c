@@ -2,8 +2,9 @@
  *
  *     FULL, SLIDING_WINDOW   identity lists  -> pack -> attend
  *     STOCHASTIC             permuted lists  -> pack -> attend
- *     UNION, GATED           permuted lists  -> pack -> attend into fp32 rows of the workspace
- *                            identity lists  -> pack -> attend, starting from (UNION) or mixing with (GATED) those rows
+ *     MOBA                   selection -> own block into fp32 rows, then the other blocks round by round, each pass from the rows of the
+ * last UNION, GATED           permuted lists  -> pack -> attend into fp32 rows of the workspace identity lists  -> pack -> attend, starting
+ * from (UNION) or mixing with (GATED) those rows
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,29 +13,41 @@
 
 #include "cl_attend.h"
 #include "cl_attend_cpu.h"
+#include "cl_moba.h"
 #include "cl_pack.h"
 #include "cl_program.h"
+#include "cl_select.h"
 
 #define TILES_PER_STRIP 8
+#define MOST_SLOTS      (1 << 30)
+#define MOST_BLOCKS     16 /* that a query of MOBA selects: a pass each */
 #define LOG2_E          1.4426950408889634f
 
 /* PASS of kernels/attend_cpu_rows.cl. */
-enum { PASS_PLAIN = 0, PASS_FIRST_UNION = 1, PASS_UNION = 2, PASS_FIRST_GATED = 3, PASS_GATED = 4 };
+enum { PASS_PLAIN = 0, PASS_FIRST_UNION = 1, PASS_UNION = 2, PASS_FIRST_GATED = 3, PASS_GATED = 4, PASS_MIDDLE = 5 };
+
+/* Which kernel does a pass: the first, the last of several, those between. */
+enum { KERNEL_FIRST, KERNEL_LAST, KERNEL_MIDDLE, KERNELS };
 
 typedef struct cpu_state {
   sattn_cl_permute permute;
   cl_kernel pack;
-  cl_kernel attend[2]; /* by pass; the second is NULL where there is one */
+  cl_kernel attend[KERNELS];
+  sattn_cl_select select; /* MOBA */
+  cl_kernel moba;
 } cpu_state;
 
 typedef struct cpu_layout {
-  sattn_cl_lists lists[2]; /* by pass */
-  sattn_cl_packed packed;  /* passes take turns */
-  sattn_cl_packed sinks;   /* sink rows are the same in both */
+  sattn_cl_lists lists[2]; /* by pass; MOBA has one for all */
+  sattn_select_layout select;
+  sattn_cl_moba_lists moba;
+  sattn_cl_packed packed; /* passes take turns */
+  sattn_cl_packed sinks;  /* sink rows are the same in both */
   int64_t partial, partial_lse;
 } cpu_layout;
 
 int sattn_cl_cpu_passes(const sattn_problem *problem) {
+  if (problem->mode == SATTN_MOBA) return problem->topk;
   return problem->mode == SATTN_UNION || problem->mode == SATTN_GATED ? 2 : 1;
 }
 
@@ -45,19 +58,36 @@ bool sattn_cl_cpu_pass_is_identity(const sattn_problem *problem, int pass) {
 static int pass_kind(const sattn_problem *problem, int pass) {
   if (problem->mode == SATTN_UNION) return pass == 0 ? PASS_FIRST_UNION : PASS_UNION;
   if (problem->mode == SATTN_GATED) return pass == 0 ? PASS_FIRST_GATED : PASS_GATED;
+  if (problem->mode == SATTN_MOBA && problem->topk > 1) {
+    return pass == 0 ? PASS_FIRST_UNION : pass == problem->topk - 1 ? PASS_UNION : PASS_MIDDLE;
+  }
   return PASS_PLAIN;
 }
 
-/* Query heads of a group that share a tile, and with it masks and the traffic of K and V. A tile's rows should stay in the second-level
- * cache, which bounds them for long rows. */
-static int heads_per_tile(const sattn_problem *problem) {
-  int most = problem->head_dim > 128 ? 2 : 4;
-  if (problem->group % 4 == 0 && most == 4) return 4;
-  return problem->group % 2 == 0 ? 2 : 1;
+static int kernel_of(const sattn_problem *problem, int pass) {
+  return pass == 0 ? KERNEL_FIRST : pass == sattn_cl_cpu_passes(problem) - 1 ? KERNEL_LAST : KERNEL_MIDDLE;
+}
+
+static const sattn_cl_lists *lists_of(const sattn_problem *problem, const cpu_layout *layout, int pass) {
+  return &layout->lists[problem->mode == SATTN_MOBA ? 0 : pass];
+}
+
+/* Whether each query head has its own list of queries in a pass. */
+static bool has_query_lists(const sattn_problem *problem, int pass) {
+  return problem->mode == SATTN_MOBA && pass > 0;
 }
 
 int sattn_cl_cpu_columns(int32_t head_dim) {
   return head_dim == 80 ? 5 : head_dim == 96 ? 3 : 4;
+}
+
+/* Query heads of a group that share a tile, and with it masks and the traffic of K and V. A tile's rows should stay in the second-level
+ * cache, which bounds them for long rows. */
+static int heads_per_tile(const sattn_problem *problem, int pass) {
+  if (has_query_lists(problem, pass)) return 1;
+  int most = problem->head_dim > 128 ? 2 : 4;
+  if (problem->group % 4 == 0 && most == 4) return 4;
+  return problem->group % 2 == 0 ? 2 : 1;
 }
 
 /* ---- choice ---- */
@@ -65,8 +95,10 @@ int sattn_cl_cpu_columns(int32_t head_dim) {
 static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
   (void)context;
   int32_t d = problem->head_dim;
-  if (problem->mode == SATTN_MOBA) {
-    snprintf(reason, SATTN_REASON_BYTES, "mode moba selects blocks, not a band");
+  if (problem->mode == SATTN_MOBA && problem->sink_tokens > 0) {
+    snprintf(reason, SATTN_REASON_BYTES, "sink tokens in mode moba");
+  } else if (problem->mode == SATTN_MOBA && (problem->topk > MOST_BLOCKS || maxima->keys >= MOST_SLOTS)) {
+    snprintf(reason, SATTN_REASON_BYTES, "mode moba with topk beyond %d or 2^30 keys", MOST_BLOCKS);
   } else if (d != 64 && d != 80 && d != 96 && d != 128 && d != 256) {
     snprintf(reason, SATTN_REASON_BYTES, "head_dim %d is none of 64, 80, 96, 128, 256", (int)d);
   } else if (problem->wrap) {
@@ -86,12 +118,16 @@ static cpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, 
   cpu_layout layout;
   memset(&layout, 0, sizeof layout);
   int passes = sattn_cl_cpu_passes(problem);
-  for (int pass = 0; pass < passes; ++pass) {
+  for (int pass = 0; pass < (problem->mode == SATTN_MOBA ? 1 : passes); ++pass) {
     layout.lists[pass] = sattn_cl_lists_carve(problem, sizes, sattn_cl_cpu_pass_is_identity(problem, pass), end);
   }
   layout.packed = sattn_cl_pack_carve(problem, sizes, layout.lists[0].blocks, end);
-  layout.sinks = sattn_cl_pack_carve(problem, sizes, layout.lists[passes - 1].sink_blocks, end);
-  if (passes == 2) {
+  layout.sinks = sattn_cl_pack_carve(problem, sizes, lists_of(problem, &layout, passes - 1)->sink_blocks, end);
+  if (problem->mode == SATTN_MOBA) {
+    layout.select = sattn_select_carve(problem, sizes, end);
+    layout.moba = sattn_cl_moba_carve(problem, sizes, &layout.select, end);
+  }
+  if (passes > 1) {
     uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries;
     layout.partial = (int64_t)(sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float)) / sizeof(float));
     layout.partial_lse = (int64_t)(sattn_carve(end, rows * sizeof(float)) / sizeof(float));
@@ -140,11 +176,12 @@ static pass_arrays arrays_of(const sattn_problem *problem, const sattn_forward_a
 }
 
 static sattn_attend_cpu_params describe(const sattn_problem *problem, const sattn_forward_args *args, const cpu_layout *layout, int pass) {
-  const sattn_cl_lists *lists = &layout->lists[pass];
+  const sattn_cl_lists *lists = lists_of(problem, layout, pass);
   const pass_arrays arrays = arrays_of(problem, args, pass);
   sattn_attend_cpu_params params;
   memset(&params, 0, sizeof params);
   params.list = lists->layout;
+  if (has_query_lists(problem, pass)) params.query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params.list);
   params.query = place_of(&args->query);
   params.out = place_of(&args->out);
   params.branch = place_of_branch(problem, &args->sizes, arrays.branch.offset);
@@ -169,9 +206,11 @@ static sattn_attend_cpu_params describe(const sattn_problem *problem, const satt
   params.lists_per_batch = lists->per_batch ? lists->heads : 0;
   params.list_heads = lists->heads;
   params.gate_dtype = (int32_t)problem->gate_dtype;
-  bool unbounded = problem->mode == SATTN_FULL;
+  bool unbounded = problem->mode == SATTN_FULL, moba = problem->mode == SATTN_MOBA;
   params.left = unbounded ? INT32_MAX : lists->identity ? problem->left_swa : problem->left_sa;
   params.right = unbounded ? INT32_MAX : lists->identity ? problem->right_swa : problem->right_sa;
+  if (moba) params.left = 0;
+  if (moba) params.right = (int32_t)(problem->block < args->sizes.keys ? problem->block : args->sizes.keys) - 1;
   params.other_left = problem->left_sa;
   params.other_right = problem->right_sa;
   params.scale = problem->scale * LOG2_E;
@@ -196,7 +235,9 @@ static void destroy(sattn_context *context, void *opaque) {
   cpu_state *state = opaque;
   sattn_cl_permute_destroy(context, &state->permute);
   sattn_cl_kernel_release(context, &state->pack);
-  for (int pass = 0; pass < 2; ++pass) sattn_cl_kernel_release(context, &state->attend[pass]);
+  for (int kernel = 0; kernel < KERNELS; ++kernel) sattn_cl_kernel_release(context, &state->attend[kernel]);
+  sattn_cl_select_destroy(context, &state->select);
+  sattn_cl_kernel_release(context, &state->moba);
   free(state);
 }
 
@@ -209,9 +250,11 @@ static sattn_status prepare_pass(const sattn_plan *plan, int pass, cl_kernel *ke
   int kind = pass_kind(problem, pass);
   char options[256];
   snprintf(options, sizeof options,
-           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DHEADS_PER_TILE=%d -DCOLUMNS=%d",
+           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DQUERY_LISTS=%d "
+           "-DHEADS_PER_TILE=%d -DCOLUMNS=%d",
            (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || sattn_cl_cpu_pass_is_identity(problem, pass),
-           kind == PASS_UNION, problem->softcap > 0.0f, kind, heads_per_tile(problem), sattn_cl_cpu_columns(problem->head_dim));
+           kind == PASS_UNION && problem->mode == SATTN_UNION, problem->softcap > 0.0f, kind, has_query_lists(problem, pass),
+           heads_per_tile(problem, pass), sattn_cl_cpu_columns(problem->head_dim));
   sattn_cl_program *program = NULL;
   sattn_status status = sattn_cl_program_get(plan->context, sources, options, &program, error);
   if (status == SATTN_OK) status = sattn_cl_kernel_create(plan->context, program, "attend_cpu", kernel, error);
@@ -230,7 +273,12 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
   sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
   if (status == SATTN_OK) status = sattn_cl_pack_prepare(plan, &state->pack, error);
   for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
-    status = prepare_pass(plan, pass, &state->attend[pass], error);
+    cl_kernel *kernel = &state->attend[kernel_of(&plan->problem, pass)];
+    if (!*kernel) status = prepare_pass(plan, pass, kernel, error);
+  }
+  if (status == SATTN_OK && plan->problem.mode == SATTN_MOBA) {
+    status = sattn_cl_select_prepare(plan, &state->select, error);
+    if (status == SATTN_OK) status = sattn_cl_moba_prepare(plan->context, &state->moba, error);
   }
   if (status != SATTN_OK) {
     destroy(plan->context, state);
@@ -242,25 +290,47 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
 
 /* ---- execution ---- */
 
-static sattn_status enqueue_pass(const sattn_plan *plan, cpu_state *state, const sattn_forward_args *args, const cpu_layout *layout,
-                                 int pass, sattn_cl_chain *chain, sattn_error *error) {
+/* The lists and packed rows of a pass. MOBA's passes share those of the first; what differs are the lists of queries. */
+static sattn_status enqueue_lists(const sattn_plan *plan, cpu_state *state, const sattn_forward_args *args, const cpu_layout *layout,
+                                  int pass, const sattn_attend_cpu_params *params, sattn_cl_chain *chain, sattn_error *error) {
   const sattn_problem *problem = &plan->problem;
   const sattn_cl_lists *lists = &layout->lists[pass];
-  const sattn_cl_lists *other = pass_kind(problem, pass) == PASS_UNION ? &layout->lists[0] : NULL;
-  const sattn_attend_cpu_params params = describe(problem, args, layout, pass);
-  const pass_arrays arrays = arrays_of(problem, args, pass);
+  const sattn_cl_lists *other = problem->mode == SATTN_UNION && pass == 1 ? &layout->lists[0] : NULL;
+  bool moba = problem->mode == SATTN_MOBA;
   sattn_status status = sattn_cl_permute_enqueue(&state->permute, plan, args, lists, other, chain, error);
   if (status == SATTN_OK) {
-    status = sattn_cl_pack_enqueue(state->pack, plan, args, lists, &layout->packed, false, params.left, params.right, chain, error);
+    status = sattn_cl_pack_enqueue(state->pack, plan, args, lists, &layout->packed, false, moba ? INT32_MAX : params->left,
+                                   moba ? INT32_MAX : params->right, chain, error);
   }
   if (status == SATTN_OK && lists->sink_blocks && pass == sattn_cl_cpu_passes(problem) - 1 - (problem->mode == SATTN_GATED)) {
     status = sattn_cl_pack_enqueue(state->pack, plan, args, lists, &layout->sinks, true, 0, 0, chain, error);
   }
+  return status;
+}
+
+static sattn_status enqueue_pass(const sattn_plan *plan, cpu_state *state, const sattn_forward_args *args, const cpu_layout *layout,
+                                 int pass, sattn_cl_chain *chain, sattn_error *error) {
+  const sattn_problem *problem = &plan->problem;
+  const sattn_attend_cpu_params params = describe(problem, args, layout, pass);
+  const pass_arrays arrays = arrays_of(problem, args, pass);
+  const cl_kernel kernel = state->attend[kernel_of(problem, pass)];
+  sattn_status status = SATTN_OK;
+  if (!has_query_lists(problem, pass)) status = enqueue_lists(plan, state, args, layout, pass, &params, chain, error);
   const size_t local = 1;
-  const size_t global = sattn_cl_axis(params.batch * (problem->heads / heads_per_tile(problem)) * params.tiles, local);
+  const size_t global = sattn_cl_axis(params.batch * (problem->heads / heads_per_tile(problem, pass)) * params.tiles, local);
   if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
-  if (status == SATTN_OK) status = bind(plan->context, state->attend[pass], &params, args, &arrays, error);
-  if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend[pass], 1, &global, &local, error);
+  if (status == SATTN_OK) status = bind(plan->context, kernel, &params, args, &arrays, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, kernel, 1, &global, &local, error);
+  return status;
+}
+
+static sattn_status enqueue_selection(const sattn_plan *plan, cpu_state *state, const sattn_forward_args *args, const cpu_layout *layout,
+                                      sattn_cl_chain *chain, sattn_error *error) {
+  sattn_general_params params;
+  const sattn_buffer *selected = NULL;
+  sattn_general_describe(&plan->problem, args, &params);
+  sattn_status status = sattn_cl_select_enqueue(&state->select, plan, args, &layout->select, &params, chain, &selected, error);
+  if (status == SATTN_OK) status = sattn_cl_moba_enqueue(state->moba, plan, args, &layout->moba, &params, selected, chain, error);
   return status;
 }
 
@@ -269,6 +339,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   uint64_t end = (uint64_t)args->workspace_offset;
   const cpu_layout layout = carve(&plan->problem, &args->sizes, &end);
   sattn_status status = SATTN_OK;
+  if (plan->problem.mode == SATTN_MOBA) status = enqueue_selection(plan, opaque, args, &layout, chain, error);
   for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
     status = enqueue_pass(plan, opaque, args, &layout, pass, chain, error);
   }

@@ -39,6 +39,10 @@ typedef struct cpu_grad_layout {
 /* ---- choice ---- */
 
 static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
+  if (problem->mode == SATTN_MOBA) {
+    snprintf(reason, SATTN_REASON_BYTES, "gradients of mode moba");
+    return false;
+  }
   return sattn_cl_attend_cpu.common.supports(context, problem, maxima, reason);
 }
 

@@ -151,6 +151,7 @@ static sattn_permute_params describe(const sattn_problem *problem, const sattn_f
   params.tiles = lists->tiles;
   params.sink_blocks = lists->sink_blocks;
   params.sink_tokens = lists->sinks;
+  params.block = problem->mode == SATTN_MOBA ? problem->block : 0;
   params.flags = (lists->identity ? SATTN_LIST_IDENTITY : 0) | (problem->has_lengths ? SATTN_LIST_LENGTHS : 0) |
                  (problem->has_query_start ? SATTN_LIST_QUERY_START : 0) | (other ? SATTN_LIST_OTHER : 0);
   if (!lists->identity && problem->causal) params.flags |= SATTN_LIST_SORT;

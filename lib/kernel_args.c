@@ -179,7 +179,8 @@ sattn_select_layout sattn_select_carve(const sattn_problem *problem, const sattn
   layout.blocks = (sizes->keys + problem->block - 1) / problem->block;
   layout.places = problem->topk < layout.blocks ? problem->topk : layout.blocks;
   uint64_t rows = (uint64_t)(sizes->batch * problem->heads * sizes->queries);
-  layout.means = sattn_carve(end, (uint64_t)(sizes->batch * problem->kv_heads * layout.blocks * problem->head_dim) * sizeof(float));
+  int64_t padded = (layout.blocks + 15) / 16 * 16; /* OpenCL keeps sixteen means side by side */
+  layout.means = sattn_carve(end, (uint64_t)(sizes->batch * problem->kv_heads * padded * problem->head_dim) * sizeof(float));
   layout.scores = sattn_carve(end, rows * (uint64_t)layout.places * sizeof(float));
   layout.selected = sattn_carve(end, rows * (uint64_t)layout.places * sizeof(uint32_t));
   return layout;

@@ -170,7 +170,19 @@ typedef struct sattn_permute_params {
   sattn_i32 orders; /* list l reads order l modulo this */
   sattn_i32 lists_per_batch, key_blocks, tiles, sink_blocks;
   sattn_i32 sink_tokens, flags;
+  sattn_i32 block, unused; /* > 0: the slot of a query is where its block of so many positions begins (MoBA's own block) */
 } sattn_permute_params;
+
+/* MoBA's lists of queries, in 32-bit integers from the start of the workspace. batch = 0: an empty range. */
+typedef struct sattn_moba_params {
+  sattn_i64 query_position, query_row, query_slot; /* [tiles * 64] of the first list */
+  sattn_i64 stride, round_stride;                  /* from one (batch entry, head), one round to the next */
+  sattn_i64 begin;                                 /* [B, H, rounds, blocks + 1] scratch */
+  sattn_i64 selected, selected_stride, lengths, query_start;
+  sattn_i64 batch;
+  sattn_i32 heads, queries, keys, tiles;
+  sattn_i32 block, blocks, places, rounds;
+} sattn_moba_params;
 
 /* batch = 0: an empty range. Element numbers of packed arrays count from the start of the workspace. */
 typedef struct sattn_pack_params {
@@ -195,6 +207,7 @@ typedef struct sattn_attend_cpu_params {
   sattn_kernel_tensor gate_own, gate_first; /* logits of this pass's branch and of the first pass's */
   sattn_i64 lse, sink_logits;               /* first element of each array */
   sattn_i64 partial, partial_lse;           /* fp32 rows [B, H, n_q, d] and LSE that the first pass hands to the second */
+  sattn_i64 query_stride; /* QUERY_LISTS: from the queries' list of one (batch entry, head) to the next */
   sattn_i64 packed_key, packed_value, packed_head;
   sattn_i64 sink_key, sink_value, sink_head;
   sattn_i64 batch;

@@ -13,10 +13,11 @@
  *      e  #########...      vector of 16) nor multiplied          add_values  exactly up to the step
  *      r  ###########.
  *
+ * MoBA is a chain of passes: the own block, then round by round the other blocks, each query's band being the block (moba_lists.cl).
  * Sink tokens are a second, short list of blocks, of which the keys inside the band are hidden because the band has shown them. UNION's and
  * GATED's second pass starts from, or mixes with, the fp32 rows of the first. Files: attend_cpu_tile.cl micro-kernels, attend_cpu_rows.cl
  * rows in and out, attend_cpu_blocks.cl blocks of a tile, this one the launch. The host sets HEAD_DIM, DTYPE, CAUSAL, SLOT_SORTED, OTHER,
- * SOFTCAP, PASS, HEADS_PER_TILE and COLUMNS.
+ * SOFTCAP, PASS, QUERY_LISTS, HEADS_PER_TILE and COLUMNS.
  */
 
 typedef struct tile_place {
@@ -38,6 +39,15 @@ INLINE tile_place locate(long item, const sattn_attend_cpu_params *p) {
 
 INLINE global const int *list_of(global const int *lists, const sattn_attend_cpu_params *p, tile_place at) {
   return lists + (at.batch * p->lists_per_batch + (p->list_heads > 1 ? at.head / p->group : 0)) * p->list.stride;
+}
+
+/* The list of queries: in MoBA each query head has its own. */
+INLINE global const int *queries_of(global const int *lists, const sattn_attend_cpu_params *p, tile_place at) {
+#if QUERY_LISTS
+  return lists + (at.batch * (long)p->heads + at.head) * p->query_stride;
+#else
+  return list_of(lists, p, at);
+#endif
 }
 
 INLINE long place_in(const sattn_kernel_tensor *tensor, tile_place at) {
@@ -100,7 +110,7 @@ INLINE void set_rows(tile_io *io, const launch_arrays *arrays, const sattn_atten
   io->lse_head = p->queries;
   io->scale = DTYPE == 1 ? p->scale : 1.0f;
   for (int h = 0; h < HEADS_PER_TILE; ++h) {
-    const int given = PASS != PASS_FIRST_UNION && arrays->sink_logits;
+    const int given = !ADDS_TO_PARTIAL && arrays->sink_logits;
     io->sink[h] = given ? arrays->sink_logits[p->sink_logits + at.head + h] * M_LOG2E_F : -INFINITY;
   }
 }
@@ -121,11 +131,11 @@ static void do_tile(const launch_arrays *arrays, const sattn_attend_cpu_params *
   io.next_row = 0;
   if (next >= 0) {
     const tile_place after = locate(next, p);
-    io.next_row = list_of(arrays->lists, p, after) + p->list.query_row + after.tile * 64;
+    io.next_row = queries_of(arrays->lists, p, after) + p->list.query_row + after.tile * 64;
     io.next_query = arrays->query + place_in(&p->query, after);
   }
   tile_state t;
-  load_tokens(&t, keys.list, &p->list, at.tile, &b);
+  load_tokens(&t, queries_of(arrays->lists, p, at), &p->list, at.tile, &b);
   for (; t.careful <= t.any_again; ++t.careful) {
     t.loaded = t.finished = 0;
     if (t.high_position >= 0) {

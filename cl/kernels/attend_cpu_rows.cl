@@ -1,4 +1,4 @@
-/* How rows enter and leave a tile: queries in, outputs and LSE out, and the fp32 rows that UNION's and GATED's passes hand on.
+/* How rows enter and leave a tile: queries in, outputs and LSE out, and the fp32 rows that the passes of UNION, GATED and MOBA hand on.
  *
  * Rows of a tile are ordered (group, token of the group, head), so that four consecutive ones are a group. They are read just before a
  * group meets its first block and written just after it met its last, so that memory is busy while other groups compute.
@@ -13,8 +13,11 @@
 #define PASS_UNION       2
 #define PASS_FIRST_GATED 3
 #define PASS_GATED       4
+#define PASS_MIDDLE      5 /* between PASS_FIRST_UNION and PASS_UNION */
 
-#define WRITES_PARTIAL   (PASS == PASS_FIRST_UNION || PASS == PASS_FIRST_GATED)
+#define ADDS_TO_PARTIAL  (PASS == PASS_FIRST_UNION || PASS == PASS_MIDDLE)
+#define WRITES_PARTIAL   (ADDS_TO_PARTIAL || PASS == PASS_FIRST_GATED)
+#define STARTS_PARTIAL   (PASS == PASS_UNION || PASS == PASS_MIDDLE)
 #define WRITES_BRANCH    (PASS == PASS_FIRST_GATED || PASS == PASS_GATED)
 
 /* The state of a tile; about 40 KiB at d = 64, so it lives in the second-level cache and passes through the first. */
@@ -79,7 +82,7 @@ static void load_group(tile_state *t, int g, const tile_io *io) {
     _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) * (float16 *)(to + x) = stored_load(from + x) * io->scale;
     t->start[r] = 0.0f;
     t->sum[r] = 0.0f;
-#if PASS == PASS_UNION
+#if STARTS_PARTIAL
     if (t->position[token_of(r)] >= 0) {
       global const float *earlier = io->partial + head * io->partial_head + row * (long)HEAD_DIM;
       _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) * (float16 *)(out + x) = vload16(0, earlier + x);
@@ -90,7 +93,7 @@ static void load_group(tile_state *t, int g, const tile_io *io) {
 #endif
     _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) * (float16 *)(out + x) = 0.0f;
   }
-  t->known[g] = PASS == PASS_UNION && t->first_position[g] >= 0;
+  t->known[g] = STARTS_PARTIAL && t->first_position[g] >= 0;
 }
 
 INLINE int group_is_finite(const float *out) {
@@ -155,8 +158,8 @@ static void finish_row(tile_state *t, int r, const tile_io *io) {
 
 /* LSE of the whole tile at once: 16 logarithms cost little more than one. The second pass of UNION takes it in units of log2. */
 static void store_lse(const tile_state *t, const tile_io *io) {
-  global float *lse = PASS == PASS_FIRST_UNION ? io->partial_lse : io->lse;
-  const float unit = PASS == PASS_FIRST_UNION ? 1.0f : M_LN2_F;
+  global float *lse = ADDS_TO_PARTIAL ? io->partial_lse : io->lse;
+  const float unit = ADDS_TO_PARTIAL ? 1.0f : M_LN2_F;
   if (!lse) return;
   for (int i = 0; i < ROWS; i += 16) {
     const float16 total = vload16(0, t->total + i);

@@ -43,7 +43,7 @@ static void compact_list(global const uint *order, list_sizes sizes, const sattn
     const int row = position - sizes.start;
     if (row >= 0 && row < p->queries) {
       query_position[queries] = position;
-      query_slot[queries] = counted;
+      query_slot[queries] = p->block ? counted / p->block * p->block : counted;
       query_row[queries] = row;
       ++queries;
     }

@@ -171,7 +171,7 @@ static void widths(test_env *env) {
   }
 }
 
-/* P-H10: any block. */
+/* P-H10: any block; one to three of them, by the general kernels and by those for common head sizes. */
 static void moba_block_sizes(test_env *env) {
   static const int64_t blocks[] = {1, 5, 48, 64, 100};
   static const int64_t counts[] = {1, 47, 48, 49, 130};
@@ -179,7 +179,8 @@ static void moba_block_sizes(test_env *env) {
     for (size_t j = 0; j < sizeof counts / sizeof counts[0]; ++j) {
       test_call call;
       char label[48];
-      test_call_init(&call, SATTN_MOBA, 1, counts[j], counts[j], 2, 1, 16);
+      test_call_init(&call, SATTN_MOBA, 1, counts[j], counts[j], 2, 1, i % 2 ? 64 : 16);
+      call.attention.causal = j % 2 == 0;
       call.attention.block = blocks[i];
       call.attention.topk = 1 + (int64_t)(i + j) % 3;
       /* Blocks of one token offer so many scores that no draw is free of near ties. */
