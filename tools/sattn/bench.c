@@ -140,18 +140,27 @@ static void derive(const sattn_bench *b, sattn_bench_row *row) {
   double per_pair = (row->run.pass == SATTN_PASS_FORWARD ? 4.0 : 10.0) * (double)row->run.workload->head_dim;
   const sattn_bench_row *full = full_row(b, row);
   row->useful_gflops = (double)row->visible_pairs * per_pair / row->seconds_min * 1e-9;
-  row->fraction_of_peak = row->useful_gflops / b->peak; /* NAN stays NAN */
+  double mma = b->peak_mma[row->run.workload->dtype];
+  row->fraction_of_peak = row->useful_gflops / (isnan(mma) ? b->peak : mma); /* NAN stays NAN */
   row->speedup_over_full = full ? full->seconds_min / row->seconds_min : (double)NAN;
 }
 
 enum { PEAK_RUNS = 3 }; /* a round; each is short, and a busy machine only ever slows one down */
 
+static void measure_peaks(sattn_bench *b, sattn_peak *peak) {
+  b->peak = fmax(b->peak, peak->measure(peak)); /* fmax passes over a NAN */
+  for (int t = SATTN_FP16; t <= SATTN_BF16; t++)
+    if (peak->measure_mma && contains(&b->dtypes, t - 1)) b->peak_mma[t] = fmax(b->peak_mma[t], peak->measure_mma(peak, (sattn_dtype)t));
+  if (peak->measure_bandwidth) b->bandwidth = fmax(b->bandwidth, peak->measure_bandwidth(peak));
+}
+
 static bool rounds(sattn_bench *b, sattn_peak *peak, sattn_buffer *workspace, sattn_report *report) {
   double seconds = 0;
   int done = 0, total = (int)(b->repeat + 1) * b->row_count;
-  b->peak = (double)NAN;
-  for (int64_t r = 0; r <= b->repeat; r++) {                                                  /* round 0 warms up */
-    for (int i = 0; peak && i < PEAK_RUNS; i++) b->peak = fmax(b->peak, peak->measure(peak)); /* fmax passes over a NAN */
+  b->peak = b->bandwidth = (double)NAN;
+  for (int t = 0; t <= SATTN_BF16; t++) b->peak_mma[t] = (double)NAN;
+  for (int64_t r = 0; r <= b->repeat; r++) { /* round 0 warms up */
+    for (int i = 0; peak && i < PEAK_RUNS; i++) measure_peaks(b, peak);
     for (int i = 0; i < b->row_count; i++) {
       sattn_progress(done++, total, SATTN_MODE_WORDS[b->rows[i].run.attention.mode - 1]);
       if (!sattn_run_once(&b->rows[i].run, workspace, (uint32_t)r, &seconds, report)) return false;

@@ -17,7 +17,9 @@ typedef struct sattn_bench {
   sattn_place place;
   /* as found */
   sattn_context *context;
-  double peak; /* GFLOP/s; NAN where it is not measured */
+  double peak;                     /* GFLOP/s; NAN where it is not measured, as the next two */
+  double peak_mma[SATTN_BF16 + 1]; /* by dtype */
+  double bandwidth;                /* GB/s */
   const char *peak_reason;
   double compile_seconds;
   int workload_count;

@@ -27,6 +27,9 @@ void sattn_bench_print_table(const sattn_bench *b) {
     printf("not measured: %s\n", b->peak_reason);
   else
     printf("%.1f GFLOP/s, fused multiply-add in fp32\n", b->peak);
+  for (int t = SATTN_FP16; t <= SATTN_BF16; t++)
+    if (!isnan(b->peak_mma[t])) printf("         %.1f GFLOP/s, matrix units in %s\n", b->peak_mma[t], sattn_dtype_name((sattn_dtype)t));
+  if (!isnan(b->bandwidth)) printf("         %.1f GB/s, memory\n", b->bandwidth);
   printf("compile  %.2f s\n", b->compile_seconds);
   printf("problem  batch %" PRId64 ", heads %" PRId64 " / %" PRId64 ", layout %s, %s, window %" PRId64 ", seed %" PRIu64
          ", fastest of %" PRId64 " rounds\n\n",
@@ -83,6 +86,17 @@ static void put_row(const sattn_bench *b, const sattn_bench_row *row, sattn_json
   sattn_json_close(json, '}');
 }
 
+static void put_mma_peaks(const sattn_bench *b, sattn_json *json) {
+  if (isnan(b->peak_mma[SATTN_FP16]) && isnan(b->peak_mma[SATTN_BF16])) {
+    sattn_json_null(json, "peak_mma_gflops"); /* no matrix units are measured */
+    return;
+  }
+  sattn_json_open(json, "peak_mma_gflops", '{');
+  for (int t = SATTN_FP16; t <= SATTN_BF16; t++)
+    if (!isnan(b->peak_mma[t])) sattn_json_real(json, sattn_dtype_name((sattn_dtype)t), b->peak_mma[t]);
+  sattn_json_close(json, '}');
+}
+
 void sattn_bench_print_json(const sattn_bench *b) {
   const sattn_device_info *device = sattn_context_device(b->context);
   sattn_json json;
@@ -91,7 +105,8 @@ void sattn_bench_print_json(const sattn_bench *b) {
   sattn_json_text(&json, "backend", sattn_backend_name(device->backend));
   sattn_json_text(&json, "device", device->name);
   sattn_json_real(&json, "peak_fma_gflops", b->peak);
-  sattn_json_null(&json, "peak_mma_gflops"); /* no matrix units are measured */
+  put_mma_peaks(b, &json);
+  sattn_json_real(&json, "bandwidth_gbytes", b->bandwidth);
   sattn_json_real(&json, "compile_seconds", b->compile_seconds);
   sattn_json_open(&json, "rows", '[');
   for (int i = 0; i < b->row_count; i++) put_row(b, &b->rows[i], &json);

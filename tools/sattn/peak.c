@@ -11,6 +11,8 @@ bool sattn_peak_create(sattn_context *context, sattn_peak **out_peak, const char
       return sattn_peak_create_host(out_peak, report);
     case SATTN_BACKEND_OPENCL:
       return sattn_peak_create_opencl(context, out_peak, out_reason, report);
+    case SATTN_BACKEND_CUDA:
+      return sattn_peak_create_cuda(context, out_peak, out_reason, report);
     default:
       *out_reason = "the tool measures no peak on this backend";
       return true;
