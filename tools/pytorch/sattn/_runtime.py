@@ -79,7 +79,12 @@ def host_context(backend=None):
                 name = backend.encode() if backend else _default_host_device()
                 handle = ctypes.c_void_p()
                 c.call("sattn_context_create", name, None, ctypes.byref(handle))
-                context = _contexts[key] = Context(handle)
+                context = Context(handle)
+                # The default, a backend and a device id may name the same device: one context for all.
+                same = next((each for each in _contexts.values() if each.device == context.device and each.cuda_device is None), None)
+                if same is not None:
+                    c.library().sattn_context_destroy(ctypes.byref(handle))
+                context = _contexts[key] = same or context
     return context
 
 
@@ -194,13 +199,13 @@ def _round_up(number):
 
 def plan_for(context, attention, batch, queries, keys, passes):
     maxima = (_round_up(batch), _round_up(queries), _round_up(keys))
-    key = (context.device, context.cuda_device, bytes(attention), maxima, passes)
+    key = (context, bytes(attention), maxima, passes)
     try:
         return plans.get(key, lambda: Plan(context, attention, c.Sizes(*maxima), passes))
     except c.OutOfMemory:
         # The rounding may have gone beyond what the device allows.
         exact = (batch, queries, keys)
-        return plans.get((*key[:3], exact, passes), lambda: Plan(context, attention, c.Sizes(*exact), passes))
+        return plans.get((*key[:2], exact, passes), lambda: Plan(context, attention, c.Sizes(*exact), passes))
 
 
 class DevicePermutation(_Handle):
@@ -226,7 +231,7 @@ class Draw:
 def permutation_for(context, draw, length, sharing, batch, kv_heads):
     batch = batch if "batch" in sharing else 1
     kv_heads = kv_heads if "head" in sharing else 1
-    key = (context.device, context.cuda_device, length, sharing, batch, kv_heads)
+    key = (context, length, sharing, batch, kv_heads)
     count = permutation_count(sharing, batch, kv_heads)
     if draw.order is not None:
         if draw.length != length or len(draw.order) != 4 * length * count:

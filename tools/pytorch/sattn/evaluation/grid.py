@@ -38,7 +38,7 @@ class Case:
             return {**arguments, "mode": "stochastic", "window": self.w, "seed": self.seed}
         if self.mode == "union":
             return {**arguments, "mode": "union", "window_swa": self.w - self.w // 2, "window_sa": self.w // 2, "seed": self.seed}
-        return {**arguments, "mode": "moba", "block": max(1, self.w // 2), "topk": 2}
+        return {**arguments, "mode": "moba", "block": max(1, self.w // 2), "top_k": 2}
 
 
 def cases(ns, windows, modes, sink_tokens, tails, seeds):

@@ -3,7 +3,7 @@
     python -m sattn.evaluation.harness run --model sattn --model_args pretrained=Qwen/Qwen3-8B,mode=stochastic,window=128,seed=0 --tasks boolq
 
 Everything after the module's name goes to the harness as it is. Beside the arguments of the harness's own `hf` model, model_args takes those of
-sattn.transformers.configure (mode, window, window_swa, window_sa, block, topk, seed, sink_tokens, decode, ...) and
+sattn.transformers.configure (mode, window, window_swa, window_sa, block, top_k, seed, sink_tokens, decode, ...) and
 
     tail=windowed   the answer is scored in the same pass that reads the prompt, as `hf` does (default)
     tail=full       the prompt is read in the mode under test, the answer's tokens attend to the whole cache
@@ -21,7 +21,7 @@ import sattn.transformers
 
 from . import grid, score
 
-_OWN = ("mode", "window", "window_swa", "window_sa", "block", "topk", "seed", "sink_tokens", "decode", "order_length")
+_OWN = ("mode", "window", "window_swa", "window_sa", "block", "top_k", "seed", "sink_tokens", "decode", "order_length", "hybrid", "backend")
 
 
 def batches(inputs, size):

@@ -97,7 +97,19 @@ def read_novels(source):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run(["dpkg-deb", "-x", str(source), folder], check=True)
             found = read_database(next(pathlib.Path(folder).rglob("Rdata.rdx")).parent)
-    return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
+    return {name: unwrap(lines) for name, lines in found.items()}
+
+
+def unwrap(lines):
+    """Paragraphs as one line each, an empty line between them: where the printed lines broke is no part of the text."""
+    paragraphs, words = [], []
+    for line in [*lines, ""]:
+        if line.strip():
+            words.append(line.strip())
+        elif words:
+            paragraphs.append(" ".join(words))
+            words = []
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def main(arguments=None):

@@ -1,0 +1,32 @@
+import os
+import random
+
+import pytest
+
+# Most tests are about this package, and the plain reference answers them without compiling kernels; tests of devices name theirs.
+os.environ.setdefault("SATTN_DEVICE", "reference")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+SEED = int(os.environ.get("SATTN_TEST_SEED", random.SystemRandom().randrange(2**31)))
+
+
+def pytest_report_header(config):
+    return f"SATTN_TEST_SEED={SEED}"
+
+
+@pytest.fixture(autouse=True)
+def seeded(request):
+    """Random data from a seed that is printed when a test fails: SATTN_TEST_SEED=... reruns it."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(SEED)
+    yield
+    report = getattr(request.node, "report_call", None)
+    if report is not None and report.failed:
+        print(f"again: SATTN_TEST_SEED={SEED} python -m pytest '{request.node.nodeid}'")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    if call.when == "call":
+        item.report_call = outcome.get_result()
