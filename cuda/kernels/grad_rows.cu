@@ -73,7 +73,7 @@ GPU_DEVICE void dot_sides(float *dot, const Side *sides, int head_dim, int lane)
     T::mma(low, a, b, low);
     T::mma(high, a, b + 2, high);
   }
-  dot[0] = lane / 4 % 2 ? low[1] : low[0];
+  dot[0] = lane / 4 % 2 && !gpu_fault("grad_rows_off_diagonal") ? low[1] : low[0];
   dot[1] = lane / 4 % 2 ? high[3] : high[2];
 }
 
@@ -86,13 +86,15 @@ GPU_DEVICE void finish_side(const sattn_cuda_grad_rows &call, const Side &side, 
     const Gate gate = gate_of(call.general, branch, side.b, side.i, side.h);
     if (gate.logits) {
       const float logit = gate_logit(gate, 0);
-      stats.z = sigmoid(logit);
+      stats.z = gpu_fault("grad_gate_open") ? 1.0f : sigmoid(logit);
       grad_gate = dot * sigmoid(logit) * sigmoid(-logit);
     }
     stats.x = row_lse(call.general, branch, side.number) * kLog2e;
     // The product is rounded by itself, as that of the gate and dP is.
-    stats.y = gpu_multiply(stats.z, dot) - row_grad_lse(call.general, branch, side.number);
+    stats.y = gpu_multiply(stats.z, dot) - (gpu_fault("grad_lse_grad_missing") ? 0.0f : row_grad_lse(call.general, branch, side.number));
     if (gpu_fault("grad_delta_missing")) stats.y = 0.0f;
+    if (gpu_fault("grad_delta_rounded")) stats.y = gpu_bf16::to_float(gpu_bf16::from_float(stats.y));
+    if (gpu_fault("grad_lse_of_a_part") && p.mode == kUnion) stats.x -= 1.0f;  // as if half of the sum were elsewhere
   }
   gpu_store(reinterpret_cast<float4 *>(call.row_stats) + at, stats);
   gpu_store(call.general.deltas + delta_index(call.general.params, branch, side.number), stats.y);

@@ -52,7 +52,7 @@ GPU_DEVICE void start_group(float (*sum)[4], const float *partial, const sattn_c
                             int round, int lane) {
   GPU_UNROLL
   for (int j = 0; j < d / 8; ++j) sum[j][0] = sum[j][1] = sum[j][2] = sum[j][3] = 0.0f;
-  if (band.start != SATTN_BAND_CONTINUED || round == kCounted) return;
+  if (band.start != SATTN_BAND_CONTINUED || round == kCounted || gpu_fault("grad_partial_lost")) return;
   const Place place = read_note<Place>(memory.place);
   GPU_UNROLL
   for (int e = 0; e < 2; ++e) {
@@ -104,7 +104,7 @@ GPU_DEVICE void finish_sums(const float (*sum)[4], const Grad_target &target, co
     }
   }
   if (band.finish == SATTN_BAND_PARTIAL) return;
-  __syncwarp();
+  if (!gpu_fault("grad_staged_unordered")) __syncwarp();
   each_piece<d, S::group_rows, 32>(lane, S::rows, group * S::group_rows, [&](int r, int c, uint32_t offset) {
     const int at = memory.at[r];
     if (at < 0) return;
@@ -133,7 +133,7 @@ GPU_DEVICE void patch_sums(const float (*sum)[4], const Grad_target &target, con
       GPU_UNROLL
       for (int k = 0; k < 2; ++k) {
         const int c = 8 * j + lane % 4 * 2 + k;
-        if (sum[j][2 * e + k] == 0.0f) continue;
+        if (sum[j][2 * e + k] == 0.0f || gpu_fault("grad_seen_nonfinite_lost")) continue;
         if (band.finish == SATTN_BAND_PARTIAL) {
           gpu_store(target.partial + partial + c, nan);
         } else {

@@ -37,6 +37,7 @@ GPU_DEVICE int column_edge(const sattn_cuda_band &band, uint32_t token) {
 }
 
 GPU_DEVICE bool is_wide(const sattn_cuda_band_grad &call, const Place &place, const Keys &columns, int tile, bool by_key) {
+  if (gpu_fault("grad_sinks_banded")) return false;
   return by_key ? place.tile < call.key_sink_tiles : is_sink_tile(columns, tile);
 }
 
@@ -56,7 +57,7 @@ GPU_DEVICE Grad_plan plan_tile(const sattn_cuda_band &band, bool wide, gpu_share
     for (int g = 0; g < S::groups; ++g) {
       const int4 rows = memory.bounds[group_of(warp, g)];
       const int4 query = by_key ? columns : rows, key = by_key ? rows : columns;
-      const bool before = key.x <= query.y - (gpu_fault("grad_skip_early") ? 4 : 0);
+      const bool before = key.x <= query.y - (gpu_fault("grad_skip_early") ? 8 : 0);
       const bool near = wide || (key.w >= query.z - band.left && key.z <= query.w + band.right);
       bool whole = full && !band.exclude && key.y <= query.x;
       whole = whole && (wide || (key.z >= query.w - band.left && key.w <= query.z + band.right));
@@ -94,7 +95,7 @@ GPU_DEVICE void grad_pair(float &score, float &grad, const sattn_cuda_band &band
   }
   const float p = gpu_exp2(fmaf(s, band.scale_log2, -query.lse));
   const float ds = p * (gpu_multiply(query.gate, grad) - query.delta) * slope;
-  score = seen ? (round == kCounted ? 1.0f : p * query.gate) : 0.0f;
+  score = seen ? (round == kCounted ? 1.0f : p * (gpu_fault("grad_gate_forgotten") ? 1.0f : query.gate)) : 0.0f;
   grad = seen ? (round == kCounted ? 1.0f : ds) : 0.0f;
 }
 

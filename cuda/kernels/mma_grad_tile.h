@@ -146,7 +146,7 @@ GPU_DEVICE Keys queries_of(const sattn_cuda_band_grad &call, const Place &place,
     int64_t first = place.start, last = (int64_t)place.start + place.present - 1;
     if (band.causal) first = gpu_max(first, low);
     if (!sink) first = gpu_max(first, low - band.right);
-    if (!sink) last = gpu_min(last, high + band.left - (gpu_fault("grad_key_band_narrow") ? 1 : 0));
+    if (!sink) last = gpu_min(last, high + band.left - (gpu_fault("grad_key_positions_narrow") ? 1 : 0));
     queries.first = (int)first;
     queries.end = (int)gpu_max(first, last + 1);
   }
@@ -288,10 +288,12 @@ GPU_DEVICE void load_columns(const Grad_memory &memory, gpu_shared<uint32_t> tok
   });
   const int r = (int)threadIdx.x;
   if (!by_key || r >= S::columns) return;
-  const uint32_t token = tokens[2 * r];
+  const uint2 entry = gpu_shared_cast<uint2>(tokens, 0)[r];
+  const uint32_t token = entry.x;
   const bool there = token != (uint32_t)kNoToken;
   const int64_t at = there ? stats_index(call.band, place.b, place.head + head, (int)token - place.start) : 0;
-  gpu_cp_async<16>(memory.column_stats_address + (uint32_t)(stage * S::columns + r) * 16, call.row_stats + at, there ? 16u : 0u);
+  gpu_cp_async<16>(memory.column_stats_address + (uint32_t)((gpu_fault("grad_stale_stats") ? 0 : stage) * S::columns + r) * 16,
+                   call.row_stats + at, there ? 16u : 0u);
 }
 
 }  // namespace
