@@ -42,9 +42,10 @@ bool attribute_value(int attribute, int device, int &value) {
                {attribute_warp_size, 32},
                {attribute_registers_per_block, 65536},
                {attribute_clock_khz, 1410000},
-               {attribute_multiprocessors, cc >= 90   ? 132
-                                           : cc >= 80 ? 108
-                                                      : 40},
+               {attribute_multiprocessors, state.config.multiprocessors ? state.config.multiprocessors
+                                           : cc >= 90                   ? 132
+                                           : cc >= 80                   ? 108
+                                                                        : 40},
                {attribute_integrated, 0},
                {attribute_compute_mode, 0},
                {attribute_concurrent_kernels, 1},

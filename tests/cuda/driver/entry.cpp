@@ -92,7 +92,7 @@ void read_environment() {
   if (done) return;
   done = true;
   state.stats.failed_function = "";
-  for (const char *name : {"capability", "devices", "memory", "driver"}) {
+  for (const char *name : {"capability", "devices", "memory", "driver", "multiprocessors"}) {
     std::string variable = "SATTN_SIM_";
     for (const char *c = name; *c; ++c) variable += (char)(*c - 'a' + 'A');
     long long v;
@@ -128,6 +128,8 @@ STUB_API int sattn_stub_set(const char *name, long long value) {
     c.memory = (size_t)value;
   else if (n == "driver" && value >= 10000)
     c.driver = (int)value;
+  else if (n == "multiprocessors" && value >= 1 && value <= 1024)
+    c.multiprocessors = (int)value;
   else if (n == "engine" && (value == 0 || value == 1))
     c.ptx_engine = c.ptx_forced = value == 1;
   else if (n == "banks")

@@ -92,7 +92,7 @@ struct Context {
 };
 
 struct Config {
-  int capability = 80, devices = 1, driver = 13000;
+  int capability = 80, devices = 1, driver = 13000, multiprocessors = 0;  // 0: as many as a device of the capability has
   bool ptx_engine = true, ptx_forced = false;
   size_t memory = (size_t)1 << 30;
   bool trace = false, verbose = false;

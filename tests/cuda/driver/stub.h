@@ -40,7 +40,7 @@ void sattn_stub_fail_name(const char *name, long skip, int code);
 /* The n-th kernel from now fails when it runs, and the error sticks. */
 void sattn_stub_fail_kernel(long n, int code);
 
-/* "capability" (75, 80, 90), "devices", "memory" (bytes of each), "driver" (12020),
+/* "capability" (75, 80, 90), "devices", "memory" (bytes of each), "multiprocessors", "driver" (12020),
    "engine" (0 host, 1 ptx), "banks" (1: count conflicts of all accesses). 0 if unknown.
    Before cuInit for devices; for the rest before it matters. */
 int sattn_stub_set(const char *name, long long value);
