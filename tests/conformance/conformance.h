@@ -75,6 +75,7 @@ void cases_gradients(test_suite *suite);
 void cases_runtime(test_suite *suite);
 void cases_rows(test_suite *suite);
 void cases_host(test_suite *suite);
+void cases_field(test_suite *suite);
 
 extern const test_child runtime_children[];
 extern const test_exception conformance_exceptions[];

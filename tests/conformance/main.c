@@ -16,6 +16,7 @@ static void all_cases(test_suite *suite) {
   cases_runtime(suite);
   cases_rows(suite);
   cases_host(suite);
+  cases_field(suite);
 }
 
 int main(int argc, char **argv) {

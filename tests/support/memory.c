@@ -1,5 +1,6 @@
 #include "memory.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ typedef struct piece {
 } piece;
 
 static piece *pieces;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void *test_memory(size_t bytes) {
   piece *taken = malloc(sizeof *taken);
@@ -24,8 +26,10 @@ void *test_memory(size_t bytes) {
   }
   memset(memory, 0, rounded);
   taken->memory = memory;
+  pthread_mutex_lock(&lock);
   taken->next = pieces;
   pieces = taken;
+  pthread_mutex_unlock(&lock);
   return memory;
 }
 

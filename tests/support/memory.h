@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Zeroed; never NULL (a test without memory ends). Aligned for any device that uses host memory in place. Thread-safety: none. */
+/* Zeroed; never NULL (a test without memory ends). Aligned for any device that uses host memory in place. Thread-safety: safe, but for
+ * releasing. */
 void *test_memory(size_t bytes);
 
 /* Frees everything that was taken since the last release. */
