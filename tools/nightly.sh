@@ -1,7 +1,7 @@
 #!/bin/sh
 # The long checks that continuous integration has no time for.
 #
-#     sh tools/nightly.sh [PART]...        parts: compilers sanitizers valgrind families methods draw (default: all)
+#     sh tools/nightly.sh [PART]...        parts: compilers sanitizers valgrind families methods draw cuda (default: all)
 #
 #   compilers    gcc and clang, static and shared, no warning
 #   sanitizers   address and undefined behaviour: unit tests, and all vectors on the reference backend
@@ -9,11 +9,12 @@
 #   families     all vectors, gradients included, on OpenCL with each family of kernels by name
 #   methods      the OpenCL vectors under PoCL's other ways of making work-groups
 #   draw         permutations drawn on every device that can
+#   cuda         the CUDA backend on the stub driver: every test, the whole conformance suite, every mistake in its kernels
 #
 # Build folders are build-nightly-*. The last line is `N passed, N failed`; the exit status is 0 only if something passed and nothing failed.
 set -u
 cd "$(dirname "$0")/.."
-parts=${*:-compilers sanitizers valgrind families methods draw}
+parts=${*:-compilers sanitizers valgrind families methods draw cuda}
 passed=0
 failed=0
 log=$(mktemp)
@@ -81,10 +82,31 @@ draw() {
   check 'permutations drawn on devices' build-nightly/bin/unit_draw
 }
 
+cuda() {
+  folder=$PWD/build-nightly-cuda
+  check 'CUDA: build' build build-nightly-cuda -DSATTN_CUDA=ON
+  sh tools/cuda-tools.sh "$folder/cuda-tools" >/dev/null || echo 'no cuobjdump: machine code is not looked at'
+  check 'CUDA: tests' ctest --test-dir "$folder" --output-on-failure --parallel "$(nproc)" -R '^cuda_'
+  # Without nvcc the tests have a library of their own, with kernels compiled for the host.
+  export LD_LIBRARY_PATH="$folder/tests/cuda/library/lib:$folder/tests/cuda/driver/lib"
+  check 'CUDA: conformance, host engine' env SATTN_SIM_ENGINE=host "$folder/bin/conformance" --backend cuda
+  check 'CUDA: conformance, host engine, another order' env SATTN_SIM_ENGINE=host SATTN_SIM_SCHEDULE=random:7 SATTN_SIM_COPIES=early \
+    "$folder/bin/conformance" --backend cuda --skip 'many-*' --skip 'gradients-same-bits/*'
+  nvcc=$(sed -n 's/^SATTN_NVCC:.*=//p' "$folder/CMakeCache.txt")
+  if [ -x "$nvcc" ]; then
+    check 'CUDA: conformance, PTX engine' env SATTN_SIM_ENGINE=ptx "$folder/bin/conformance" --backend cuda --skip 'many-*'
+    check 'CUDA: vectors, PTX engine, another order' env SATTN_SIM_ENGINE=ptx SATTN_SIM_SCHEDULE=lifo SATTN_SIM_COPIES=early \
+      "$folder/bin/vectors" --backend cuda "$folder/tests/vectors/cases"
+    check 'CUDA: mistakes in kernels, PTX engine' env SATTN_SIM_ENGINE=ptx python3 tests/cuda/mutation/mutate_library.py \
+      --program "$folder/bin/cuda_library_kernels" --nvcc "$nvcc" --source .
+  fi
+  unset LD_LIBRARY_PATH
+}
+
 mkdir -p build-nightly/pocl-loops build-nightly/pocl-loopvec build-nightly/pocl-basic
 for part in $parts; do
   case $part in
-    compilers | sanitizers | families | methods | draw) $part ;;
+    compilers | sanitizers | families | methods | draw | cuda) $part ;;
     valgrind) valgrind_units ;;
     *)
       echo "unknown part: $part" >&2
