@@ -50,24 +50,31 @@ _UNCONFIGURED = Settings()
 class _Geometry:
     """What the mask function found out, for attention: positions among the keys that the cache hands out. Lists have one entry per sequence."""
 
-    starts: typing.Optional[list]  # first real token (left padding); None: 0 everywhere
-    ends: typing.Optional[list]
-    query_start: typing.Optional[int]  # None: the last query stands on the last key
+    starts: list  # first real token (left padding)
+    ends: list
+    query_start: int
     shifted: bool  # a sliding cache has dropped the first keys
 
 
-class _Mask(torch.Tensor):
-    """[B, 2] int32: lengths and query_start of every sequence, to be handed through a model as its attention mask; `geometry` says more."""
+def _pack(starts, ends, query_start, shifted):
+    """[B, 1, 1, 4] int32: what _Geometry holds. Four dimensions, because Transformers makes masks twice when it generates and lets only
+    four-dimensional ones pass."""
+    rows = [each.expand(ends.shape[0]) if each.dim() == 0 else each for each in (starts, ends, query_start, shifted)]
+    return torch.stack(rows, dim=1).to(torch.int32)[:, None, None, :]
 
 
-def _mask_of(lengths, query_start, geometry):
-    mask = torch.stack([lengths, query_start], dim=1).to(torch.int32)
-    if torch.compiler.is_compiling():
-        # A traced model has no left padding; see mask().
-        return mask
-    mask = mask.as_subclass(_Mask)
-    mask.geometry = geometry
-    return mask
+def _is_packed(mask):
+    return mask.dtype == torch.int32 and mask.dim() == 4 and mask.shape[1:] == (1, 1, 4)
+
+
+def _geometry(mask):
+    """Read once per forward pass, since every layer gets the same mask and reading waits for a GPU."""
+    geometry = getattr(mask, "_sattn_geometry", None)
+    if geometry is None:
+        starts, ends, query_start, shifted = mask[:, 0, 0, :].unbind(1)
+        geometry = _Geometry(starts.tolist(), ends.tolist(), int(query_start[0]), bool(shifted[0]))
+        mask._sattn_geometry = geometry
+    return geometry
 
 
 def _check_shape(mask_function, batch_size, q_length, q_offset, device):
@@ -101,39 +108,29 @@ def mask(
     compiling = torch.compiler.is_compiling()
     if not compiling and not allow_is_causal_skip and mask_function is not None and (local_size is None or local_size > 1):
         _check_shape(mask_function, batch_size, q_length, q_offset, device)
-    traced_offset = isinstance(q_offset, torch.Tensor)
-    if traced_offset and not compiling:
-        q_offset, traced_offset = int(q_offset), False
+    if isinstance(q_offset, torch.Tensor) and not compiling:
+        q_offset = int(q_offset)
     query_start = q_offset - kv_offset
     # A cache of fixed size hands out keys that do not exist yet.
-    fixed = traced_offset or query_start + q_length != kv_length
+    fixed = isinstance(q_offset, torch.Tensor) or query_start + q_length != kv_length
+    first = torch.as_tensor(query_start, device=device)
+    shifted = torch.tensor(int(kv_offset > 0), device=device)
     if attention_mask is None:
         if not fixed and kv_offset == 0:
             return None
-        filled = torch.as_tensor(query_start + q_length, device=device).expand(batch_size)
-        start = torch.as_tensor(query_start, device=device).expand(batch_size)
-        return _mask_of(filled, start, _Geometry(None, None, None if traced_offset else query_start, kv_offset > 0))
+        return _pack(torch.zeros((), device=device), (first + q_length).expand(batch_size), first, shifted)
     real = attention_mask[:, kv_offset : kv_offset + kv_length].to(device=device, dtype=torch.bool)
     if real.shape[1] < kv_length:
         real = torch.nn.functional.pad(real, (0, kv_length - real.shape[1]))
     columns = torch.arange(kv_length, device=device)
     ends = torch.where(real, columns + 1, 0).amax(dim=1)
-    start = torch.as_tensor(query_start, device=device).expand(batch_size)
-    if compiling:
-        # Values cannot be looked at: right padding works, left padding needs an untraced model.
-        return _mask_of(ends, start, None)
     starts = torch.where(real, columns, kv_length).amin(dim=1).minimum(ends)
-    if not bool((real.sum(dim=1) == ends - starts).all()):
-        raise refuse("attention_mask", "attention_mask has holes: only padding on the left or on the right of a sequence is supported")
-    starts, ends = starts.tolist(), ends.tolist()
-    if not fixed and kv_offset == 0 and not any(starts) and all(end == kv_length for end in ends):
-        return None
-    geometry = _Geometry(starts if any(starts) else None, ends, query_start, kv_offset > 0)
-    return _mask_of(torch.tensor(ends, device=device), start, geometry)
-
-
-def _plain(tensor):
-    return tensor.as_subclass(torch.Tensor) if isinstance(tensor, _Mask) else tensor
+    if not compiling:
+        if not bool((real.sum(dim=1) == ends - starts).all()):
+            raise refuse("attention_mask", "attention_mask has holes: only padding on the left or on the right of a sequence is supported")
+        if not fixed and kv_offset == 0 and bool(real.all()):
+            return None
+    return _pack(starts, ends, first, shifted)
 
 
 def _options(module, settings, sliding_window, has_past):
@@ -150,7 +147,7 @@ def _options(module, settings, sliding_window, has_past):
 
 
 def _by_sequence(query, key, value, geometry, options):
-    """Left padding: each sequence is a call of its own on the part that exists, so it gets what it would get alone. Padding gives zeros."""
+    """Left padding: each sequence is a call of its own on the part that exists, in place, so it gets what it would get alone. Padding gives zeros."""
     queries = query.shape[2]
     first = geometry.query_start
     parts = []
@@ -166,6 +163,20 @@ def _by_sequence(query, key, value, geometry, options):
     return torch.cat(parts)
 
 
+def _rolled(query, key, value, starts, ends, first, options):
+    """Any padding without looking at values, for traced models: left padding is rolled behind the text, at the cost of copies."""
+
+    def roll(tensor, by):
+        n = tensor.shape[2]
+        rows = (torch.arange(n, device=tensor.device)[None, :] + by[:, None]) % max(1, n)
+        return torch.take_along_dim(tensor, rows[:, None, :, None].long(), dim=2)
+
+    by = (starts - first).clamp(min=0)
+    lengths, query_start = ends - starts, (first - starts).clamp(min=0)
+    out = attention(roll(query, by), roll(key, starts), roll(value, starts), lengths=lengths, query_start=query_start, **options)
+    return roll(out, -by)
+
+
 def forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None, is_causal=None, softcap=None, s_aux=None, sliding_window=None, **kwargs):
     """The attention function of AttentionInterface: query [B, H, n_q, d], key and value [B, H_kv, n_k, d]; returns [B, n_q, H, d]."""
     settings = getattr(module, "_sattn_settings", _UNCONFIGURED)
@@ -173,31 +184,34 @@ def forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None
         raise refuse("dropout", f"dropout is {dropout}: attention dropout is not supported; set attention_dropout to 0 in the model's config")
     if kwargs.get("position_bias") is not None:
         raise refuse("position_bias", "position_bias is given: attn_implementation='sattn' has no bias of positions")
-    if attention_mask is not None and attention_mask.dim() != 2:
+    if attention_mask is not None and not _is_packed(attention_mask):
         shape = list(attention_mask.shape)
         raise refuse("attention_mask", f"attention_mask has shape {shape}: ready-made masks are not supported; give a padding mask [B, n]")
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
-    geometry = getattr(attention_mask, "geometry", None)
+    traced = torch.compiler.is_compiling()
+    geometry = None if attention_mask is None or traced else _geometry(attention_mask)
     queries, keys = query.shape[2], key.shape[2]
-    if geometry is not None and geometry.query_start is not None:
+    if geometry is not None:
         has_past = geometry.query_start > 0
     else:
-        # A traced cache of fixed size cannot tell; one query on a cache is decoding.
+        # A traced cache of fixed size cannot tell, but one query on a cache is decoding.
         has_past = queries == 1 or (attention_mask is None and queries < keys)
     options = _options(module, settings, sliding_window, has_past)
-    if geometry is not None and geometry.shifted and options.get("mode") != "sliding_window":
-        raise refuse("past_key_values", "past_key_values drops old keys (a sliding cache): configure(..., hybrid='replace') before generating, or give a DynamicCache()")
+    if geometry is not None and geometry.shifted and options["mode"] != "sliding_window":
+        raise refuse("cache", "cache drops old keys (it slides): configure(..., hybrid='replace') before generating, or give a DynamicCache()")
     options.update(causal=is_causal, scale=scaling, softcap=softcap or 0.0, sink_logits=s_aux, backend=settings.backend)
     if query.dtype != value.dtype or key.dtype != value.dtype:
         query, key = query.to(value.dtype), key.to(value.dtype)
-    if geometry is not None and geometry.starts is not None:
-        out = _by_sequence(query, key, value, geometry, options)
-    elif attention_mask is not None:
-        lengths, query_start = _plain(attention_mask).unbind(1)
-        out = attention(query, key, value, lengths=lengths, query_start=query_start, **options)
-    else:
+    if attention_mask is None:
         out = attention(query, key, value, **options)
+    elif traced:
+        out = _rolled(query, key, value, *attention_mask[:, 0, 0, :3].unbind(1), options)
+    elif any(geometry.starts):
+        out = _by_sequence(query, key, value, geometry, options)
+    else:
+        _, lengths, query_start, _ = attention_mask[:, 0, 0, :].unbind(1)
+        out = attention(query, key, value, lengths=lengths, query_start=query_start, **options)
     return out.transpose(1, 2), None
 
 
