@@ -41,7 +41,10 @@ CUresult load_fatbin(Module &m, std::string &error) {
   m.cubin = c.cubin;
   m.cubin_bytes = c.cubin_bytes;
   m.cubin_arch = c.cubin_arch;
-  if (state.config.verbose) fprintf(stderr, "stub driver: machine code for sm_%d%s\n", c.cubin_arch, c.ptx.empty() ? "" : ", and PTX");
+  if (state.config.verbose && c.cubin)
+    fprintf(stderr, "stub driver: machine code for sm_%d%s\n", c.cubin_arch, c.ptx.empty() ? "" : ", and PTX");
+  if (state.config.verbose && !c.cubin)
+    fprintf(stderr, "stub driver: PTX alone%s\n", c.too_new ? ", the machine code needs a newer driver" : "");
   if (!state.config.ptx_engine) return success;
   if (c.ptx.empty()) {
     error = "the machine code fits, but the stub needs PTX of this device or the host engine to run it";
