@@ -1,8 +1,8 @@
 /* What is computed: modes, windows and options of one attention call. Pure description; nothing here touches a device.
  *
  * Symbols (contract section 1): B batch, n_q and n_k tokens of query and key, H query heads, H_kv key/value heads, d head dimension.
- * Query head h reads key/value head h / (H / H_kv). Query i of batch b has position p(i) = query_start[b] + i, key j has position j; without
- * query_start, p(i) = n_k - n_q + i: the last query stands on the last key ("bottom-right", as in FlashAttention 2.1 and later).
+ * Query head h reads key/value head h / (H / H_kv). Query i of batch b has position p(i) = query_start[b] + i, key j has position j;
+ * without query_start, p(i) = n_k - n_q + i: the last query stands on the last key ("bottom-right", as in FlashAttention 2.1 and later).
  *
  *     score    s(i,j) = scale * <Q[i], K[j]>, then softcap * tanh(s / softcap) if softcap > 0
  *     LSE[i] = log( sum over visible j of exp s(i,j)  +  exp(sink_logit[h]) )       (natural logarithm; the sink term only if given)
@@ -124,33 +124,33 @@ typedef struct sattn_attention {
 
   /* --- required --- */
   sattn_mode mode;
-  sattn_dtype dtype;   /* default SATTN_FP32 */
-  int64_t heads;       /* H >= 1, a multiple of kv_heads */
-  int64_t kv_heads;    /* H_kv >= 1; default 0 means equal to heads */
-  int64_t head_dim;    /* d, 1..256 */
+  sattn_dtype dtype;      /* default SATTN_FP32 */
+  int64_t heads;          /* H >= 1, a multiple of kv_heads */
+  int64_t kv_heads;       /* H_kv >= 1; default 0 means equal to heads */
+  int64_t head_dim;       /* d, 1..256 */
   int64_t value_head_dim; /* 0 (default) means head_dim; any other value than head_dim is refused today */
 
   /* --- visibility --- */
   int32_t causal;          /* 1 (default) or 0 */
   sattn_window window_sa;  /* exactly in STOCHASTIC, UNION, GATED */
   sattn_window window_swa; /* exactly in SLIDING_WINDOW, UNION, GATED */
-  int32_t wrap;            /* 1: slot distance is circular modulo the number of slots; a key reached twice counts once. SA, UNION, GATED. Default 0 */
+  int32_t wrap; /* 1: slot distance is circular modulo the number of slots; a key reached twice counts once. SA, UNION, GATED. Default 0 */
   /* L > 0: the permutation is drawn over L >= n_k tokens and slots are counted there, whether or not the tokens exist yet, so that visible
    * causal sets never change as the sequence grows. 0 (default): drawn over the tokens that exist. SA, UNION, GATED. */
   int64_t order_length;
-  sattn_sharing sharing;   /* how many permutations the call has; default one. SA, UNION, GATED */
-  int64_t sink_tokens;     /* N >= 0: keys at positions < N are visible too (if causal, j <= p(i)). Every mode but FULL. Default 0 */
-  int64_t block;           /* MOBA: tokens of a block, >= 1; else 0 */
-  int64_t topk;            /* MOBA: blocks that a query selects, its own included, >= 1; else 0 */
+  sattn_sharing sharing; /* how many permutations the call has; default one. SA, UNION, GATED */
+  int64_t sink_tokens;   /* N >= 0: keys at positions < N are visible too (if causal, j <= p(i)). Every mode but FULL. Default 0 */
+  int64_t block;         /* MOBA: tokens of a block, >= 1; else 0 */
+  int64_t topk;          /* MOBA: blocks that a query selects, its own included, >= 1; else 0 */
 
   /* --- score --- */
-  double scale;            /* 0 (default) means 1/sqrt(d); any other finite number is taken as it is */
-  double softcap;          /* c > 0; 0 (default) is off; negative or not finite is refused */
+  double scale;   /* 0 (default) means 1/sqrt(d); any other finite number is taken as it is */
+  double softcap; /* c > 0; 0 (default) is off; negative or not finite is refused */
 
   /* --- gates (GATED only) --- */
-  sattn_gate_shape gate_sa_shape;  /* default per head */
+  sattn_gate_shape gate_sa_shape; /* default per head */
   sattn_gate_shape gate_swa_shape;
-  sattn_dtype gate_dtype;          /* SATTN_FP32 (default) or the call's dtype */
+  sattn_dtype gate_dtype; /* SATTN_FP32 (default) or the call's dtype */
 
   /* --- optional arrays that the calls will bring: 1 yes, 0 (default) no --- */
   int32_t has_lengths;     /* int32 [B], 0..n_k: tokens at positions >= lengths[b] do not exist for batch b */
@@ -162,7 +162,8 @@ typedef struct sattn_attention {
 
 SATTN_API void sattn_attention_init(sattn_attention *attention);
 
-/* Checks everything that does not depend on a device or on actual sizes. Every refusal names argument, value and rule. Thread-safety: safe. */
+/* Checks everything that does not depend on a device or on actual sizes. Every refusal names argument, value and rule. Thread-safety: safe.
+ */
 SATTN_API sattn_status sattn_attention_validate(const sattn_attention *attention, sattn_error *out_error);
 
 SATTN_END_DECLS

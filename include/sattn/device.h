@@ -32,10 +32,10 @@ typedef enum sattn_device_type { SATTN_DEVICE_CPU = 1, SATTN_DEVICE_GPU = 2, SAT
 typedef struct sattn_device_info {
   size_t struct_size;
   sattn_backend backend;
-  uint32_t index;              /* 0-based within the backend, in the driver's order */
-  char id[32];                 /* what sattn_context_create and the tool's --device take, such as "opencl:0" */
-  char name[128];              /* the driver's name of the device */
-  char driver[128];            /* platform or driver, with version */
+  uint32_t index;   /* 0-based within the backend, in the driver's order */
+  char id[32];      /* what sattn_context_create and the tool's --device take, such as "opencl:0" */
+  char name[128];   /* the driver's name of the device */
+  char driver[128]; /* platform or driver, with version */
   sattn_device_type type;
   uint32_t compute_units;
   uint64_t memory_bytes;
@@ -68,15 +68,15 @@ typedef struct sattn_context sattn_context;
 /* Which family of kernels a context may use. Chosen by capability; forcing one is for tests and tuning.
  * The environment variable SATTN_KERNELS ("auto", "cpu", "gpu", "general") overrides AUTO. */
 typedef enum sattn_kernel_family {
-  SATTN_KERNELS_AUTO = 0,    /* by capability (default) */
-  SATTN_KERNELS_CPU = 1,     /* packed tiles, one work-item per tile, wide vectors */
-  SATTN_KERNELS_GPU = 2,     /* work-group tiles in local memory */
-  SATTN_KERNELS_GENERAL = 3  /* the plain kernel for everything */
+  SATTN_KERNELS_AUTO = 0,   /* by capability (default) */
+  SATTN_KERNELS_CPU = 1,    /* packed tiles, one work-item per tile, wide vectors */
+  SATTN_KERNELS_GPU = 2,    /* work-group tiles in local memory */
+  SATTN_KERNELS_GENERAL = 3 /* the plain kernel for everything */
 } sattn_kernel_family;
 
 typedef struct sattn_context_options {
   size_t struct_size;
-  sattn_kernel_family kernels;  /* default AUTO */
+  sattn_kernel_family kernels; /* default AUTO */
   /* Folder of compiled programs. NULL: $SATTN_CACHE_DIR, else $XDG_CACHE_HOME/sattn, else $HOME/.cache/sattn. "" : no cache on disk. */
   const char *cache_directory;
   /* Appended to the driver's compiler options; NULL: $SATTN_BUILD_OPTIONS, else none. Part of the cache key. */
@@ -104,7 +104,8 @@ SATTN_API void sattn_context_program_counts(const sattn_context *context, uint64
 
 /* ---- queues and events ---- */
 
-/* A cl_command_queue or CUstream of the caller (see opencl.h, cuda.h), borrowed for the call; {NULL} is the context's own in-order queue. */
+/* A cl_command_queue or CUstream of the caller (see opencl.h, cuda.h), borrowed for the call; {NULL} is the context's own in-order queue.
+ */
 typedef struct sattn_queue {
   void *native;
 } sattn_queue;

@@ -18,7 +18,7 @@
 
 #ifdef __cplusplus
 #define SATTN_BEGIN_DECLS extern "C" {
-#define SATTN_END_DECLS }
+#define SATTN_END_DECLS   }
 #else
 #define SATTN_BEGIN_DECLS
 #define SATTN_END_DECLS

@@ -2,8 +2,8 @@
  *
  * X [B*n_q, D], W [outputs, D], bias [outputs], G [B*n_q, outputs] with outputs = H (per head) or H*d (per element); all fp32, row-major,
  * contiguous. Two independent projections make the two logits of GATED (the paper found that better than a softmax over the two).
- * The product comes from CLBlast (OpenCL), cuBLAS (CUDA) or CBLAS (reference), opened at run time; absent: SATTN_UNAVAILABLE, saying what to
- * install. Source: contract section 4.
+ * The product comes from CLBlast (OpenCL), cuBLAS (CUDA) or CBLAS (reference), opened at run time; absent: SATTN_UNAVAILABLE, saying what
+ * to install. Source: contract section 4.
  */
 #ifndef SATTN_GATE_H
 #define SATTN_GATE_H
@@ -34,15 +34,15 @@ SATTN_API uint64_t sattn_gate_plan_workspace(const sattn_gate_plan *plan);
 
 typedef struct sattn_gate_args {
   size_t struct_size;
-  int64_t rows; /* <= max_rows */
-  sattn_array input;      /* X */
-  sattn_array weight;     /* W */
-  sattn_array bias;       /* with has_bias */
-  sattn_array logits;     /* forward: output G */
+  int64_t rows;            /* <= max_rows */
+  sattn_array input;       /* X */
+  sattn_array weight;      /* W */
+  sattn_array bias;        /* with has_bias */
+  sattn_array logits;      /* forward: output G */
   sattn_array grad_logits; /* backward: input dG */
-  sattn_array grad_input; /* backward: dX = dG W; optional, as are the next two */
+  sattn_array grad_input;  /* backward: dX = dG W; optional, as are the next two */
   sattn_array grad_weight; /* dW = dG^T X */
-  sattn_array grad_bias;  /* column sums of dG */
+  sattn_array grad_bias;   /* column sums of dG */
   sattn_buffer *workspace;
   int64_t workspace_offset; /* bytes, a multiple of 256 */
 } sattn_gate_args;

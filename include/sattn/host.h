@@ -49,9 +49,9 @@ typedef struct sattn_host_call {
 
   /* The permutation: drawn from the key, or the caller's orders. */
   sattn_permutation_key permutation_key;
-  const uint32_t *order;  /* [order_count][order_size] or NULL */
-  int64_t order_count;    /* must be 1, H_kv, B or B*H_kv as attention.sharing says */
-  int64_t order_size;     /* must be n_k, or attention.order_length if that is set */
+  const uint32_t *order; /* [order_count][order_size] or NULL */
+  int64_t order_count;   /* must be 1, H_kv, B or B*H_kv as attention.sharing says */
+  int64_t order_size;    /* must be n_k, or attention.order_length if that is set */
 
   sattn_host_output out; /* [B, n_q, H, d] in the dtype */
   float *lse;            /* [B, H, n_q]; optional; not in GATED */

@@ -16,14 +16,16 @@
 SATTN_BEGIN_DECLS
 
 /* A context on the caller's cl_context and one of its devices. Both are retained until sattn_context_destroy. options may be NULL. */
-SATTN_API sattn_status sattn_context_create_opencl(cl_context cl_context_handle, cl_device_id cl_device, const sattn_context_options *options,
-                                                   sattn_context **out_context, sattn_error *out_error);
+SATTN_API sattn_status sattn_context_create_opencl(cl_context cl_context_handle, cl_device_id cl_device,
+                                                   const sattn_context_options *options, sattn_context **out_context,
+                                                   sattn_error *out_error);
 
 /* Uses the caller's cl_mem, which must belong to the same cl_context. Retained until sattn_buffer_destroy. Offsets are given per tensor;
  * sub-buffers are not needed. */
 SATTN_API sattn_status sattn_buffer_wrap_opencl(sattn_context *context, cl_mem memory, sattn_buffer **out_buffer, sattn_error *out_error);
 
-/* Uses coarse-grained SVM memory (clSVMAlloc) of `bytes` bytes; it must outlive the buffer. SATTN_UNSUPPORTED where the device has no SVM. */
+/* Uses coarse-grained SVM memory (clSVMAlloc) of `bytes` bytes; it must outlive the buffer. SATTN_UNSUPPORTED where the device has no SVM.
+ */
 SATTN_API sattn_status sattn_buffer_wrap_opencl_svm(sattn_context *context, void *memory, uint64_t bytes, sattn_buffer **out_buffer,
                                                     sattn_error *out_error);
 
@@ -44,7 +46,9 @@ static inline sattn_event sattn_event_opencl(cl_event event) {
   return view;
 }
 
-static inline cl_event sattn_event_to_opencl(sattn_event event) { return (cl_event)event.native; }
+static inline cl_event sattn_event_to_opencl(sattn_event event) {
+  return (cl_event)event.native;
+}
 
 SATTN_END_DECLS
 

@@ -30,8 +30,8 @@ SATTN_API sattn_status sattn_permutation_draw(int64_t n, const sattn_permutation
 
 /* Whether the call has one permutation, or one per key/value head, per batch entry, or both. */
 typedef enum sattn_sharing {
-  SATTN_SHARED = 0,            /* one for the whole call (default; the paper's form) */
-  SATTN_PER_HEAD = 1,          /* one per key/value head */
+  SATTN_SHARED = 0,   /* one for the whole call (default; the paper's form) */
+  SATTN_PER_HEAD = 1, /* one per key/value head */
   SATTN_PER_BATCH = 2,
   SATTN_PER_BATCH_AND_HEAD = 3 /* batch outer, head inner */
 } sattn_sharing;
@@ -57,8 +57,8 @@ SATTN_API void sattn_permutation_options_init(sattn_permutation_options *options
  * Thread-safety: safe while nobody redraws it. */
 typedef struct sattn_permutation sattn_permutation;
 
-/* Draws or copies and uploads; blocks until done. Where a device has memory of its own and the orders are long (65536 tokens and more), they are
- * drawn and sorted there; SATTN_DRAW=host or =device in the environment decides otherwise. The bits are the same. */
+/* Draws or copies and uploads; blocks until done. Where a device has memory of its own and the orders are long (65536 tokens and more),
+ * they are drawn and sorted there; SATTN_DRAW=host or =device in the environment decides otherwise. The bits are the same. */
 SATTN_API sattn_status sattn_permutation_create(sattn_context *context, const sattn_permutation_options *options,
                                                 sattn_permutation **out_permutation, sattn_error *out_error);
 SATTN_API void sattn_permutation_destroy(sattn_permutation **permutation);

@@ -12,8 +12,8 @@
 
 SATTN_BEGIN_DECLS
 
-/* Arrays are [batch, tokens, heads, head_dim] of `dtype`. The permutation has length `tokens`; where its sharing is per head, it has one order
- * for each of `heads` heads. */
+/* Arrays are [batch, tokens, heads, head_dim] of `dtype`. The permutation has length `tokens`; where its sharing is per head, it has one
+ * order for each of `heads` heads. */
 typedef struct sattn_rows_args {
   size_t struct_size;
   sattn_dtype dtype;
@@ -32,15 +32,16 @@ SATTN_API void sattn_rows_args_init(sattn_rows_args *args);
 SATTN_API sattn_status sattn_rows_prepare(sattn_context *context, sattn_error *out_error);
 
 /* target[b, s, h] = source[b, order[s], h]. Asynchronous, as sattn_forward. */
-SATTN_API sattn_status sattn_gather_rows(sattn_context *context, const sattn_rows_args *args, sattn_queue queue, const sattn_event *wait_list,
-                                         size_t wait_count, sattn_event *out_event, sattn_error *out_error);
+SATTN_API sattn_status sattn_gather_rows(sattn_context *context, const sattn_rows_args *args, sattn_queue queue,
+                                         const sattn_event *wait_list, size_t wait_count, sattn_event *out_event, sattn_error *out_error);
 
 /* target[b, order[s], h] = source[b, s, h]: undoes gather_rows. */
-SATTN_API sattn_status sattn_scatter_rows(sattn_context *context, const sattn_rows_args *args, sattn_queue queue, const sattn_event *wait_list,
-                                          size_t wait_count, sattn_event *out_event, sattn_error *out_error);
+SATTN_API sattn_status sattn_scatter_rows(sattn_context *context, const sattn_rows_args *args, sattn_queue queue,
+                                          const sattn_event *wait_list, size_t wait_count, sattn_event *out_event, sattn_error *out_error);
 
-/* LSE = log(exp LSE_a + exp LSE_b), O = exp(LSE_a - LSE) O_a + exp(LSE_b - LSE) O_b. A part with LSE = -infinity contributes nothing, whatever
- * its O holds; two such parts give O = 0, LSE = -infinity. out may be the same tensor as out_a or out_b, and lse as lse_a or lse_b. */
+/* LSE = log(exp LSE_a + exp LSE_b), O = exp(LSE_a - LSE) O_a + exp(LSE_b - LSE) O_b. A part with LSE = -infinity contributes nothing,
+ * whatever its O holds; two such parts give O = 0, LSE = -infinity. out may be the same tensor as out_a or out_b, and lse as lse_a or
+ * lse_b. */
 typedef struct sattn_merge_args {
   size_t struct_size;
   sattn_dtype dtype;

@@ -63,10 +63,10 @@ SATTN_API const char *sattn_status_name(sattn_status status);
 /* What went wrong, for people and for programs. A plain value: keep it, copy it, pass NULL if it is not wanted.
  * On success the library leaves it alone. Ownership: the caller's. */
 typedef struct sattn_error {
-  sattn_status status;   /* the same value that the function returned */
-  int32_t driver_code;   /* the cl_int or CUresult that caused it, unchanged; 0 when no driver was involved */
-  char argument[64];     /* name of the offending argument or field, such as "window_sa.left"; empty when none is to blame */
-  char message[960];     /* one sentence: argument, value, rule. Always terminated; no newline */
+  sattn_status status; /* the same value that the function returned */
+  int32_t driver_code; /* the cl_int or CUresult that caused it, unchanged; 0 when no driver was involved */
+  char argument[64];   /* name of the offending argument or field, such as "window_sa.left"; empty when none is to blame */
+  char message[960];   /* one sentence: argument, value, rule. Always terminated; no newline */
 } sattn_error;
 
 SATTN_END_DECLS
