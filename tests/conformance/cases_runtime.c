@@ -23,6 +23,23 @@ static void contexts_come_and_go(test_env *env) {
   }
 }
 
+/* A call before the first one, for every combination of optional arrays. */
+static void warm_up(test_env *env) {
+  for (int options = 0; options < 2; ++options) {
+    test_call call;
+    sattn_plan *plan = NULL;
+    sattn_error error;
+    const sattn_sizes maxima = options ? (sattn_sizes){3, 40, 300} : (sattn_sizes){1, 1, 1};
+    test_call_init(&call, env->mode, 1, 40, 40, 2, 2, 64);
+    call.attention.has_lengths = call.attention.has_query_start = call.attention.has_sink_logits = options;
+    sattn_status status =
+        sattn_plan_create(env->context, &call.attention, &maxima, SATTN_PASS_FORWARD | SATTN_PASS_BACKWARD, &plan, &error);
+    if (status == SATTN_OK) status = sattn_plan_warm_up(plan, &error);
+    if (status != SATTN_OK) test_fail(env->suite, "options %d: %s: %s", options, sattn_status_name(status), error.message);
+    sattn_plan_destroy(&plan);
+  }
+}
+
 /* Each family that the device takes must give right results; the others are refused by name. */
 static void kernel_families(test_env *env) {
   for (int family = SATTN_KERNELS_AUTO; family <= SATTN_KERNELS_GENERAL; ++family) {
@@ -54,7 +71,8 @@ static void kernel_families(test_env *env) {
 static void every_kernel(test_env *env) {
   test_call call;
   test_call_init(&call, env->mode, 1, 70, 70, 2, 1, 64);
-  if (env->mode != SATTN_FULL) call.attention.sink_tokens = 2;
+  /* MoBA with sink tokens takes the general kernels. */
+  if (env->mode != SATTN_FULL && env->mode != SATTN_MOBA) call.attention.sink_tokens = 2;
   test_call_fill(&call, &env->random, 1.0);
   test_check_oracle(env, &call, "fp32, causal");
   test_call_init(&call, env->mode, 2, 9, 33, 2, 2, 16);
@@ -148,6 +166,7 @@ static void family_by_environment(test_env *env) {
 
 void cases_runtime(test_suite *suite) {
   test_case_run(suite, "contexts-come-and-go", contexts_come_and_go);
+  test_case_modes(suite, "warm-up", MODES_ALL, warm_up);
   test_case_modes(suite, "kernel-families", MODES_ALL, kernel_families);
   test_case_modes(suite, "every-kernel", MODES_ALL, every_kernel);
   test_case_modes(suite, "every-gradient", MODES_ALL, every_gradient);
