@@ -49,9 +49,16 @@ sattn_status sattn_buffer_create(sattn_context *context, uint64_t bytes, sattn_b
   return sattn_context_report(context, create(context, bytes, out_buffer, error), error);
 }
 
+/* Of what kernels read from wrapped memory: fp32, int32 and uint32. Offsets count elements, so every array in it is aligned then. */
+enum { HOST_ALIGNMENT = 4 };
+
 static sattn_status wrap_host(sattn_context *context, void *memory, uint64_t bytes, sattn_buffer **out_buffer, sattn_error *error) {
   if (out_buffer == NULL) return refuse(error, "out_buffer", "it must point to a handle");
   if (memory == NULL && bytes > 0) return refuse(error, "memory", "it must point to the bytes to wrap");
+  if ((uintptr_t)memory % HOST_ALIGNMENT != 0) {
+    return sattn_fail(error, SATTN_INVALID_ARGUMENT, "memory",
+                      "memory begins at %p: it must be a multiple of %d bytes, the largest element", memory, HOST_ALIGNMENT);
+  }
   if (context->device.shares_host_memory == 0) {
     return sattn_fail(error, SATTN_UNSUPPORTED, "memory",
                       "device %s has memory of its own and cannot use host memory in place: create a buffer and write to it",

@@ -104,6 +104,8 @@ static bool parse_name(const char *name, const sattn_backend_ops **out_ops, uint
   const char *digits = name + length + 1;
   size_t count = strspn(digits, "0123456789");
   if (count == 0 || count > 9 || digits[count] != '\0') return false;
+  /* One device, one name: the one that `sattn info` prints. */
+  if (digits[0] == '0' && count > 1) return false;
   *out_index = (uint32_t)strtoul(digits, NULL, 10);
   return true;
 }

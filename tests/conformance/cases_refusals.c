@@ -335,7 +335,7 @@ static void bad_buffers(test_env *env) {
 }
 
 static void bad_contexts(test_env *env) {
-  static const char *const ids[] = {"opencl:9999", "reference:1", "nonsense", "cuda:-1", "opencl:x", "reference:0x", ""};
+  static const char *const ids[] = {"opencl:9999", "reference:1", "nonsense", "cuda:-1", "opencl:x", "reference:0x", "reference:00", ""};
   for (size_t i = 0; i < sizeof ids / sizeof ids[0]; ++i) {
     sattn_context *context = NULL;
     sattn_error error;

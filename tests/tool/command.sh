@@ -95,6 +95,10 @@ expect 0 "stochastic (sa)" compare --backend reference --q "$q" --k "$k" --v "$v
 expect 0 "of peak" bench --backend reference --n 64 --heads 2 --head-dim 8 --modes full,swa,sa,union,gated,moba --window 9 --block 8 --repeat 2 --backward
 expect 0 '"visible_pairs": 2080' bench --backend reference --n 64 --heads 1 --head-dim 8 --modes full --repeat 1 --json
 expect 2 "--repeat" bench --repeat 0
+expect 1 "--n -1: must be" bench --n -1
+expect 1 "--heads 0: must be" bench --heads 0
+expect 1 "--n -1: must be" permute --n -1 --out "$folder/no.npy"
+expect 1 "opencl:00" attend --device opencl:00 --q "$q" --k "$k" --v "$v" --mode full --out "$folder/no.npy"
 expect 2 "twice" bench --modes sa,sa
 
 echo "$((checks - failed)) of $checks checks right"

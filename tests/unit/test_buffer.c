@@ -55,7 +55,7 @@ static void empty_buffers(void **state) {
 static void host_memory_in_place(void **state) {
   (void)state;
   assert_int_equal(sattn_context_device(context)->shares_host_memory, 1);
-  char memory[8] = "1234567";
+  _Alignas(4) char memory[8] = "1234567";
   sattn_buffer *buffer = NULL;
   sattn_error error = {0};
   unit_ok(sattn_buffer_wrap_host(context, memory, sizeof memory, &buffer, &error), &error);
@@ -66,6 +66,7 @@ static void host_memory_in_place(void **state) {
   unit_refused(sattn_buffer_wrap_host(context, NULL, 1, &buffer, &error), SATTN_INVALID_ARGUMENT, &error, "memory", NULL);
   unit_refused(sattn_buffer_wrap_host(context, memory, 1, NULL, &error), SATTN_INVALID_ARGUMENT, &error, "out_buffer", NULL);
   unit_refused(sattn_buffer_wrap_host(NULL, memory, 1, &buffer, &error), SATTN_INVALID_ARGUMENT, &error, "context", NULL);
+  unit_refused(sattn_buffer_wrap_host(context, memory + 2, 4, &buffer, &error), SATTN_INVALID_ARGUMENT, &error, "memory", "multiple of 4");
   context->device.shares_host_memory = 0;
   unit_refused(sattn_buffer_wrap_host(context, memory, 1, &buffer, &error), SATTN_UNSUPPORTED, &error, "memory", "reference:0");
   context->device.shares_host_memory = 1;

@@ -3,21 +3,27 @@
 
 #include "bench.h"
 
+/* Values that no library could take are refused like those that it refuses itself (exit status 1); --repeat is the tool's own (2). */
 static bool check_rules(sattn_bench *b, sattn_report *report) {
   if (!b->kv_heads_given) b->kv_heads = b->heads;
   if (b->repeat < 1 || b->repeat > 100000) return sattn_tool_misuse(report, "--repeat %" PRId64 ": must be from 1 to 100000", b->repeat);
-  if (b->batch < 1 || b->heads < 1 || b->kv_heads < 1) return sattn_tool_misuse(report, "--batch, --heads, --kv-heads: must be at least 1");
-  if (b->batch > INT32_MAX || b->heads > INT32_MAX || b->kv_heads > INT32_MAX)
-    return sattn_tool_misuse(report, "--batch, --heads, --kv-heads: must be below 2^31");
+  const struct {
+    const char *name;
+    int64_t value;
+  } sizes[] = {{"--batch", b->batch}, {"--heads", b->heads}, {"--kv-heads", b->kv_heads}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    if (sizes[i].value < 1 || sizes[i].value > INT32_MAX)
+      return sattn_tool_refuse(report, "%s %" PRId64 ": must be from 1 to 2^31-1", sizes[i].name, sizes[i].value);
+  }
   for (int i = 0; i < b->lengths.count; i++) {
     int64_t n = b->lengths.values[i];
-    if (n < 1 || n > INT32_MAX) return sattn_tool_misuse(report, "--n %" PRId64 ": must be from 1 to 2^31-1", n);
+    if (n < 1 || n > INT32_MAX) return sattn_tool_refuse(report, "--n %" PRId64 ": must be from 1 to 2^31-1", n);
     if (b->queries_given && (b->queries < 1 || b->queries > n))
-      return sattn_tool_misuse(report, "--queries %" PRId64 ": must be from 1 to n = %" PRId64, b->queries, n);
+      return sattn_tool_refuse(report, "--queries %" PRId64 ": must be from 1 to n = %" PRId64, b->queries, n);
   }
   for (int i = 0; i < b->head_dims.count; i++)
     if (b->head_dims.values[i] < 1 || b->head_dims.values[i] > 256)
-      return sattn_tool_misuse(report, "--head-dim %" PRId64 ": must be from 1 to 256", b->head_dims.values[i]);
+      return sattn_tool_refuse(report, "--head-dim %" PRId64 ": must be from 1 to 256", b->head_dims.values[i]);
   return true;
 }
 
