@@ -109,6 +109,8 @@ static const problem problems[] = {
     {"mma-lengths", SATTN_STOCHASTIC, SATTN_FP16, 2, 400, 400, 1, 1, 64, 32, gaps, NULL, 1},
     {"mma-wrap", SATTN_STOCHASTIC, SATTN_FP16, 1, 150, 150, 1, 1, 64, 40, circular, NULL, 1},
     {"mma-decode", SATTN_FULL, SATTN_FP16, 1, 2, 1100, 4, 2, 64, 0, sink_logits, rising, 1},
+    {"mma-decode-sa", SATTN_STOCHASTIC, SATTN_BF16, 1, 1, 600, 4, 1, 64, 64, NULL, NULL, 1},
+    {"mma-wide-group", SATTN_SLIDING_WINDOW, SATTN_FP16, 1, 3, 40, 200, 1, 64, 20, NULL, NULL, 1},
     {"mma-80", SATTN_STOCHASTIC, SATTN_BF16, 1, 140, 140, 1, 1, 80, 40, NULL, NULL, 1},
     {"mma-96", SATTN_STOCHASTIC, SATTN_FP16, 1, 140, 140, 1, 1, 96, 40, NULL, NULL, 1},
     {"mma-128", SATTN_STOCHASTIC, SATTN_BF16, 1, 140, 140, 1, 1, 128, 40, NULL, NULL, 1},
