@@ -39,6 +39,7 @@ def parser():
     made = argparse.ArgumentParser(prog="python -m sattn.evaluate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("model", metavar="MODEL", help="Hugging Face folder, or GGUF file")
     made.add_argument("--text", required=True, help="text file (UTF-8)")
+    made.add_argument("--skip", type=int, default=0, metavar="CHARACTERS", help="leave out so many characters at the start of the text (default: 0)")
     made.add_argument("--out", default="evaluation", help="folder of results.json, table.md and plot.svg (default: %(default)s)")
     made.add_argument("--n", type=_numbers(2), default=[128, 2048], help="input lengths (default: 128,2048)")
     made.add_argument("--window", type=_numbers(2), default=[64, 256], help="windows w; those not below n are left out (default: 64,256)")
@@ -62,6 +63,8 @@ def _check(options, made):
         options.contexts *= len(options.n)
     if len(options.contexts) != len(options.n):
         made.error(f"--contexts has {len(options.contexts)} numbers, --n has {len(options.n)}: give one number, or one per n")
+    if options.skip < 0:
+        made.error(f"--skip {options.skip} is negative")
     if options.score < 0:
         made.error(f"--score {options.score} is negative")
     if options.score > min(options.n):
@@ -81,7 +84,7 @@ def main(arguments=None):
     if options.threads > 0:
         torch.set_num_threads(options.threads)
     model, tokenizer = models.load(options.model, options.dtype, options.device)
-    content = text.read(options.text)
+    content = text.read(options.text)[options.skip :]
     ids = tokenizer(content, add_special_tokens=False)["input_ids"]
     contexts = dict(zip(options.n, options.contexts))
     settings = {"model": pathlib.Path(options.model).name, "text": pathlib.Path(options.text).name, "text_sha256": text.fingerprint(content),

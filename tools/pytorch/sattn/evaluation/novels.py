@@ -101,11 +101,11 @@ def read_novels(source):
 
 
 def unwrap(lines):
-    """Paragraphs as one line each, an empty line between them: where the printed lines broke is no part of the text."""
+    """Paragraphs as one line each, an empty line between them: where printed lines broke and underscores for italics are no part of the text."""
     paragraphs, words = [], []
     for line in [*lines, ""]:
         if line.strip():
-            words.append(line.strip())
+            words.append(line.strip().replace("_", ""))
         elif words:
             paragraphs.append(" ".join(words))
             words = []

@@ -4,7 +4,17 @@ Two protocols. `windowed`: the mode under test reads everything, the scored toke
 key/value cache, then the scored tokens attend to the whole cache, as in the paper, where decoding is full attention.
 """
 
+import inspect
+
 import torch
+
+
+def _cache(model):
+    """A fresh key/value cache as the keyword that this version of Transformers knows."""
+    from transformers import DynamicCache
+
+    name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+    return {name: DynamicCache(config=model.config), "use_cache": True}
 
 
 def tail_logits(model, tokens, tail, protocol, switch):
@@ -15,9 +25,10 @@ def tail_logits(model, tokens, tail, protocol, switch):
         return model(tokens, use_cache=False, logits_to_keep=tail).logits
     if tail >= length:
         raise ValueError(f"tail: {tail} scored tokens leave no prompt to read in {length} tokens")
-    cache = model(tokens[:, : length - tail], use_cache=True, logits_to_keep=1).past_key_values
+    cache = _cache(model)
+    model(tokens[:, : length - tail], logits_to_keep=1, **cache)
     switch("full")
-    return model(tokens[:, length - tail :], past_key_values=cache, use_cache=True).logits
+    return model(tokens[:, length - tail :], **cache).logits
 
 
 @torch.no_grad()
