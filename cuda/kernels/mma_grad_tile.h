@@ -286,10 +286,10 @@ GPU_DEVICE void load_columns(const Grad_memory &memory, gpu_shared<uint32_t> tok
     gpu_cp_async<16>(memory.columns_a + start + offset, a + at * place_a.stride_token + c * 8, there ? 16u : 0u);
     gpu_cp_async<16>(memory.columns_b + start + offset, b + at * place_b.stride_token + c * 8, there ? 16u : 0u);
   });
-  const int r = (int)threadIdx.x;
-  if (!by_key || r >= S::columns) return;
-  const uint2 entry = gpu_shared_cast<uint2>(tokens, 0)[r];
-  const uint32_t token = entry.x;
+  // Half warps: every other word of 16 columns is in a bank of its own, of 32 it is not.
+  const int thread = (int)threadIdx.x, r = thread / 32 * 16 + thread % 32;
+  if (!by_key || thread % 32 >= 16 || r >= S::columns) return;
+  const uint32_t token = tokens[2 * r];
   const bool there = token != (uint32_t)kNoToken;
   const int64_t at = there ? stats_index(call.band, place.b, place.head + head, (int)token - place.start) : 0;
   gpu_cp_async<16>(memory.column_stats_address + (uint32_t)((gpu_fault("grad_stale_stats") ? 0 : stage) * S::columns + r) * 16,
