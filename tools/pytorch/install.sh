@@ -7,6 +7,7 @@
 # take their place (cuda_standins.py), so this downloads about 0.75 GB. With a GPU, or if the stand-ins get in the way:
 # `pip install torch transformers` and nothing of this file. May be run again: it does only what is missing.
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${1:?usage: install.sh VENV}
 . "$here/../packages.sh"
@@ -29,6 +30,8 @@ if ! cmp -s "$here/install.sh" "$stamp"; then
     accelerate psutil \
     matplotlib contourpy cycler fonttools kiwisolver pillow pyparsing python-dateutil six \
     pytest pluggy iniconfig pygments setuptools wheel
+  # lm-evaluation-harness does not ask for PyTorch, so what it does ask for may come as it is (0.13 GB more).
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --no-compile 'lm-eval==0.4.13'
   "$venv/bin/python" "$here/cuda_standins.py" "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
   "$venv/bin/python" -c 'import torch; torch.ones(1) + 1'
   cp "$here/install.sh" "$stamp"

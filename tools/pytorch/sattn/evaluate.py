@@ -50,6 +50,7 @@ def parser():
     made.add_argument("--score", type=int, default=0, help="how many last tokens of a window are scored; 0: all of them (default: 0)")
     made.add_argument("--seeds", type=_numbers(0), default=[0, 1, 2], help="seeds of SA and UNION (default: 0,1,2)")
     made.add_argument("--contexts", type=_numbers(1), default=[1], help="windows of the text, one number or one per n (default: 1)")
+    made.add_argument("--hybrid", default="keep", choices=("keep", "replace"), help="sliding-window layers that the model has of its own (default: keep)")
     made.add_argument("--batch-tokens", type=int, default=2048, help="tokens in one forward pass, at least one window (default: %(default)s)")
     made.add_argument("--dtype", default="float32", choices=("float32", "float16", "bfloat16"))
     made.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
@@ -88,14 +89,14 @@ def main(arguments=None):
     ids = tokenizer(content, add_special_tokens=False)["input_ids"]
     contexts = dict(zip(options.n, options.contexts))
     settings = {"model": pathlib.Path(options.model).name, "text": pathlib.Path(options.text).name, "text_sha256": text.fingerprint(content),
-                "score": options.score, "dtype": options.dtype, "contexts": {str(n): count for n, count in contexts.items()}}
+                "score": options.score, "dtype": options.dtype, "hybrid": options.hybrid, "contexts": {str(n): count for n, count in contexts.items()}}
     wanted = grid.cases(options.n, options.window, options.modes, options.sink_tokens, options.tail, options.seeds)
     if not wanted:
         made.error("nothing to do: every window is n or more")
     out = pathlib.Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     results = grid.Results(out / "results.json", settings)
-    grid.run(model, ids, wanted, contexts, options.score, options.batch_tokens, results,
+    grid.run(model, ids, wanted, contexts, options.score, options.batch_tokens, options.hybrid, results,
              lambda **words: tqdm(disable=options.quiet, file=sys.stderr, **words))
 
     shown = report.table(results.rows)

@@ -47,7 +47,7 @@ def main(arguments=None):
 
     if not options.modes:
         log = train(config, options.out, str(config.attention.mode))
-        print(f"loss at step {log[-1]['step']}: {log[-1]['loss']:.4f}")
+        print(f"loss at step {log[-1]['step']}: {log[-1]['loss']:.4f}, {log[-1]['seconds']:.1f} s, {log[-1]['cpu_seconds']:.1f} s of CPU")
         return 0
     modes, seeds = options.modes.split(","), [int(seed) for seed in options.seeds.split(",")]
     for seed in seeds:

@@ -53,12 +53,14 @@ def cases(ns, windows, modes, sink_tokens, tails, seeds):
     return found
 
 
-def run_case(model, case, tokens, tail, batch, progress):
-    """{nll, top1, and per window the same} of one case on windows `tokens` [windows, n + 1]."""
+def run_case(model, case, tokens, tail, batch, hybrid, progress):
+    """{nll, top1, and per window the same} of one case on windows `tokens` [windows, n + 1]. Full attention means the model as it is."""
     import sattn.transformers
 
+    hybrid = "keep" if case.mode == "full" else hybrid
+
     def switch(what):
-        sattn.transformers.configure(model, **(case.attention() if what == "mode" else {"mode": "full"}))
+        sattn.transformers.configure(model, hybrid=hybrid, **(case.attention() if what == "mode" else {"mode": "full"}))
 
     nll, hits = [], []
     for start in range(0, tokens.shape[0], batch):
@@ -94,7 +96,7 @@ class Results:
         os.replace(part, self.path)
 
 
-def run(model, ids, wanted, contexts, tail, tokens_per_batch, results, progress_bar):
+def run(model, ids, wanted, contexts, tail, tokens_per_batch, hybrid, results, progress_bar):
     """Runs every case that `results` lacks. contexts: windows per n."""
     open_cases = [case for case in wanted if not results.has(case)]
     with progress_bar(total=sum(contexts[case.n] for case in open_cases), unit="window") as progress:
@@ -102,7 +104,7 @@ def run(model, ids, wanted, contexts, tail, tokens_per_batch, results, progress_
             progress.set_description(f"n={case.n} w={case.w} {case.mode} sinks={case.sink_tokens} tail={case.tail} seed={case.seed}")
             tokens = torch.tensor(text.windows(ids, case.n, contexts[case.n]))
             batch = max(1, tokens_per_batch // case.n)
-            results.add(case, run_case(model, case, tokens, tail, batch, progress))
+            results.add(case, run_case(model, case, tokens, tail, batch, hybrid, progress))
 
 
 def summary(rows):

@@ -102,10 +102,9 @@ class Run:
         started, wall = time.process_time(), time.perf_counter()
         while self.step < last:
             loss = self.train_step()
-            line = {"step": self.step, "loss": loss}
+            line = {"step": self.step, "loss": loss, "cpu_seconds": time.process_time() - started, "seconds": time.perf_counter() - wall}
             if self.step % train.evaluate_every == 0 or self.step == train.steps:
                 line["validation_loss"], line["validation_accuracy"] = self.evaluate()
-                line["cpu_seconds"], line["seconds"] = time.process_time() - started, time.perf_counter() - wall
             self._record(line)
             if self.step % train.checkpoint_every == 0 or self.step == last:
                 self.save()
