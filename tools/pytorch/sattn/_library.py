@@ -278,11 +278,7 @@ def _candidates():
     if named:
         return [os.path.join(named, name) for name in _NAMES] if os.path.isdir(named) else [named]
     here = os.path.dirname(os.path.abspath(__file__))
-    folders = [
-        os.path.join(here, "lib"),
-        os.path.join(here, "..", "..", "..", "build", "lib"),
-        os.path.join(here, "..", "..", "build", "lib"),
-    ]
+    folders = [os.path.join(here, "lib"), os.path.join(here, "..", "..", "..", "build", "lib")]
     source = os.path.join(here, "_source.py")
     if os.path.exists(source):
         # Written when the package is installed from the repository: the folder that it came from.

@@ -46,3 +46,21 @@ def attend(q, k, v, mask, scale=None, softcap=0.0, sink_logits=None):
     if sink_logits is not None:
         p = p[..., :-1]
     return p @ v, lse
+
+
+def gradient_sizes(q, k, v, mask, grad_out):
+    """S of the promises for dQ, dK, dV: the largest entry of each gradient computed with absolute values. For calls without options."""
+    groups = q.shape[1] // k.shape[1]
+    scale = q.shape[-1] ** -0.5
+    q, k, v, grad_out = (t.detach() for t in (q, k, v, grad_out))
+    k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    p = (q @ k.transpose(-1, -2) * scale).masked_fill(~mask, float("-inf")).softmax(-1)
+    dp = grad_out.abs() @ v.abs().transpose(-1, -2)
+    ds = p * (dp + (p * dp).sum(-1, keepdim=True)) * scale
+
+    def over_groups(t):
+        return t.unflatten(1, (-1, groups)).sum(2)
+
+    dq = ds @ k.abs()
+    dk, dv = over_groups(ds.transpose(-1, -2) @ q.abs()), over_groups(p.transpose(-1, -2) @ grad_out.abs())
+    return [t.max().item() for t in (dq, dk, dv)]

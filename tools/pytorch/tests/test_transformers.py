@@ -116,14 +116,15 @@ def sliding(config):
     return [window if each == "sliding_attention" else None for each in types]
 
 
-@families
 @pytest.mark.parametrize("mode", ["stochastic", "sliding_window", "union"])
-@pytest.mark.parametrize("hybrid", ["keep", "replace"])
+@pytest.mark.parametrize(
+    "family, hybrid",
+    # Every layer of Mistral slides: kept, nothing would be in the mode.
+    [(family, hybrid) for family in FAMILIES for hybrid in ("keep", "replace") if (family, hybrid) != ("mistral", "keep")],
+)
 def test_mode_equals_masked_eager(family, mode, hybrid):
     eager, ours = pair(family)
     widths = sliding(eager.config)
-    if hybrid == "keep" and family == "mistral":
-        pytest.skip("every layer of it slides: nothing would be in the mode")
     st.configure(ours, mode=mode, window=5, seed=11, sink_tokens=2, hybrid=hybrid)
     ids = tokens()
     n = ids.shape[1]
@@ -220,6 +221,40 @@ def test_static_cache(family):
     ids = tokens(2, 9)
     options = dict(attention_mask=torch.ones_like(ids), max_new_tokens=4, do_sample=False, eos_token_id=None, cache_implementation="static", disable_compile=True)
     assert torch.equal(eager.generate(ids, **options), ours.generate(ids, **options))
+
+
+@families
+def test_mode_gradients_equal_masked_eager(family):
+    """Training: gradients of every parameter through the mode's own backward."""
+    eager, ours = pair(family)
+    st.configure(ours, mode="union", window_sa=3, window_swa=4, seed=8, hybrid="replace")
+    ids = tokens(1, 15)
+    masks = [visible("union", 15, window_sa=3, window_swa=4, order=sattn.permutation(15, seed=8, layer=layer)) for layer in range(3)]
+
+    def grads(model, logits):
+        model.zero_grad()
+        torch.nn.functional.cross_entropy(logits[0, :-1], ids[0, 1:]).backward()
+        return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    theirs, mine = grads(eager, masked_eager(eager, ids, masks)), grads(ours, ours(input_ids=ids).logits)
+    for name in theirs:
+        assert (mine[name] - theirs[name]).abs().max() <= 5e-4 * theirs[name].abs().max() + 1e-6, name
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_traced_model_with_padding(side):
+    _, ours = pair("llama")
+    st.configure(ours, mode="stochastic", window=4, seed=2)
+    ids = tokens(2, 11)
+    attention_mask = torch.ones_like(ids)
+    attention_mask[0, slice(0, 4) if side == "left" else slice(7, 11)] = 0
+    positions = (attention_mask.cumsum(1) - 1).clamp(min=0)
+    inputs = dict(input_ids=ids, attention_mask=attention_mask, position_ids=positions, use_cache=False)
+    expected = ours(**inputs).logits
+    with torch.no_grad():
+        traced = torch.compile(ours, backend="aot_eager")(**inputs).logits
+    real = attention_mask.bool()
+    close(traced[real], expected[real])
 
 
 def test_moba_and_sinks_run_and_differ():
