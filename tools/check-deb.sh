@@ -5,8 +5,9 @@
 #
 # As root, with debootstrap, dpkg-dev and a network: makes a minimal system in a folder, installs the packages there with apt, and checks that the
 # tool works without and with an OpenCL driver, that programs in C build by pkg-config, shared and static, and that removal leaves nothing.
-# MIRROR names another Debian mirror, TMPDIR a place with 1 GB. About four minutes. Exit status 77: not root, or no debootstrap.
+# MIRROR names another Debian mirror, BASE a tar file of a minimal Debian 12 to take instead of debootstrap, TMPDIR a place with 1 GB. About four minutes. Exit status 77: not root, or no debootstrap.
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/.."
 source=$PWD
 keep=''
@@ -14,9 +15,8 @@ case ${1:-} in
   '') ;;
   --keep) keep=$2 ;;
   *)
-    sed -n '2,9s/^# \{0,1\}//p' "$0"
-    [ "$1" = --help ] || [ "$1" = -h ] || exit 2
-    exit 0
+    echo "check-deb: unknown option $1" >&2
+    exit 2
     ;;
 esac
 for command in debootstrap dpkg-shlibdeps; do
@@ -50,14 +50,18 @@ done
 if [ -n "$keep" ]; then mkdir -p "$keep" && cp "$work"/packages/*.deb "$keep"; fi
 
 step 'a clean Debian 12'
-debootstrap --variant=minbase bookworm "$root" ${MIRROR:-} >"$work/log" 2>&1 || { tail -n 20 "$work/log" && exit 1; }
+if [ -n "${BASE:-}" ]; then
+  mkdir "$root" && tar -xf "$BASE" -C "$root"
+else
+  debootstrap --variant=minbase bookworm "$root" ${MIRROR:-} >"$work/log" 2>&1 || { tail -n 20 "$work/log" && exit 1; }
+fi
 for point in proc dev sys; do mount --bind "/$point" "$root/$point"; done
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 for file in /etc/apt/apt.conf.d/*proxy*; do
   if [ -e "$file" ]; then cp "$file" "$root/etc/apt/apt.conf.d/"; fi
 done
 mkdir "$root/packages"
-cp "$work"/packages/*.deb "$root/packages"
+for package in libsattn0 libsattn-dev sattn-tools; do cp "$work/packages/$package"_*.deb "$root/packages/$package.deb"; done
 cp "$source/tests/install/consumer/use.c" "$root/packages"
 inside() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C HOME=/root "$@"; }
 install() {
@@ -66,14 +70,14 @@ install() {
 
 step 'library and tool, no driver'
 inside apt-get update >"$work/log" 2>&1 || { tail -n 20 "$work/log" && exit 1; }
-install /packages/libsattn0_*.deb /packages/sattn-tools_*.deb
+install /packages/libsattn0.deb /packages/sattn-tools.deb
 inside sattn --version
 inside sattn info | grep '^backend'
 inside sattn info | grep -q '^backend opencl: not available'
 inside sattn selftest >"$work/log" || { tail -n 20 "$work/log" && exit 1; }
 
 step 'programs, shared and static'
-install /packages/libsattn-dev_*.deb gcc pkg-config
+install /packages/libsattn-dev.deb gcc pkg-config
 for module in sattn sattn-static; do
   inside sh -c "cc -std=c11 -Wall -Werror /packages/use.c -o /packages/use \$(pkg-config --cflags --libs $module) && /packages/use"
 done

@@ -9,6 +9,7 @@
 # The stub comes from the build folder in SATTN_BUILD, else build/. Without --engine, kernels run as nvcc's PTX where the library was built
 # with nvcc, else as host code. tests/cuda/README.md lists the other variables (SATTN_SIM_...).
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 build=${SATTN_BUILD:-$root/build}

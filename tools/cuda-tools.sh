@@ -7,6 +7,7 @@
 #
 # Prints where the programs are. Nothing outside FOLDER changes, and what is there already is left alone. Needs python3 with pip.
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 
 kind=disassembler
 case ${1-} in

@@ -16,6 +16,7 @@
 # BUILD names the build folder (default build-gpu), PYTHON the interpreter that has PyTorch. The last line is `N passed, N failed`; figures that
 # miss what is required are in the report and do not count as failures.
 set -u
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/.."
 build=${BUILD:-build-gpu}
 python=${PYTHON:-python3}

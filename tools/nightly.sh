@@ -1,7 +1,8 @@
 #!/bin/sh
 # The long checks that continuous integration has no time for.
 #
-#     sh tools/nightly.sh [PART]...        parts: compilers sanitizers valgrind families methods draw cuda (default: all)
+#     sh tools/nightly.sh [PART]...        parts: compilers sanitizers valgrind families methods draw cuda
+#                                           shipping (default: all)
 #
 #   compilers    gcc and clang, static and shared, no warning
 #   sanitizers   address and undefined behaviour: unit tests, and all vectors on the reference backend
@@ -10,11 +11,13 @@
 #   methods      the OpenCL vectors under PoCL's other ways of making work-groups
 #   draw         permutations drawn on every device that can
 #   cuda         the CUDA backend on the stub driver: every test, the whole conformance suite, every mistake in its kernels
+#   shipping     Debian packages on a clean system (as root), use as a subfolder of another project, the ggml example, Doxygen
 #
 # Build folders are build-nightly-*. The last line is `N passed, N failed`; the exit status is 0 only if something passed and nothing failed.
 set -u
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/.."
-parts=${*:-compilers sanitizers valgrind families methods draw cuda}
+parts=${*:-compilers sanitizers valgrind families methods draw cuda shipping}
 passed=0
 failed=0
 log=$(mktemp)
@@ -103,10 +106,26 @@ cuda() {
   unset LD_LIBRARY_PATH
 }
 
+shipping() {
+  check 'release build' build build-nightly
+  if [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null && command -v dpkg-shlibdeps >/dev/null; then
+    check 'Debian packages on a clean Debian 12' env CMAKE_ARGUMENTS=-DSATTN_CUDA=OFF sh tools/check-deb.sh
+  else
+    echo 'not checked: Debian packages (root, debootstrap and dpkg-dev are needed)'
+  fi
+  check 'a subfolder of another project' sh tests/install/subfolder.sh "$PWD"
+  check 'ggml example' sh tools/examples/ggml/run.sh build-nightly build-nightly-ggml
+  if command -v doxygen >/dev/null; then
+    check 'Doxygen' ctest --test-dir build-nightly --output-on-failure -R '^docs-doxygen$'
+  else
+    echo 'not checked: Doxygen'
+  fi
+}
+
 mkdir -p build-nightly/pocl-loops build-nightly/pocl-loopvec build-nightly/pocl-basic
 for part in $parts; do
   case $part in
-    compilers | sanitizers | families | methods | draw | cuda) $part ;;
+    compilers | sanitizers | families | methods | draw | cuda | shipping) $part ;;
     valgrind) valgrind_units ;;
     *)
       echo "unknown part: $part" >&2

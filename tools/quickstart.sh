@@ -6,6 +6,7 @@
 # Installs what is missing (and says what and why), builds a release into build/, and runs sa, swa and full attention side by side on the best
 # device: layer 14 of SmolLM2-135M-Instruct reading a page of Mansfield Park, 2048 tokens.
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/.."
 . tools/packages.sh
 

@@ -7,6 +7,7 @@
 # it does not start, that is a failure. Only tests of CUDA may be skipped, where there is no NVIDIA driver, and they are listed with the reason.
 # BUILD names another build folder, CMAKE_ARGUMENTS more arguments for cmake.
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/.."
 . tools/packages.sh
 
