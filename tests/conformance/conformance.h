@@ -72,6 +72,7 @@ void cases_repeat(test_suite *suite);
 void cases_refusals(test_suite *suite);
 void cases_support(test_suite *suite);
 void cases_gradients(test_suite *suite);
+void cases_gradients_field(test_suite *suite);
 void cases_runtime(test_suite *suite);
 void cases_rows(test_suite *suite);
 void cases_host(test_suite *suite);

@@ -13,6 +13,7 @@ static void all_cases(test_suite *suite) {
   cases_refusals(suite);
   cases_support(suite);
   cases_gradients(suite);
+  cases_gradients_field(suite);
   cases_runtime(suite);
   cases_rows(suite);
   cases_host(suite);

@@ -31,4 +31,5 @@ try() {
 
 try general 'every-gradient/moba' 'gather-and-scatter' 'merge'
 try cpu 'every-gradient/sa'
+try gpu 'gradients-small/union' 'gradients-small/gated'
 exit "$failed"
