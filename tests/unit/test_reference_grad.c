@@ -62,6 +62,28 @@ static void sides(test_call *call) {
 static void gate_per_element(test_call *call) {
   call->attention.gate_sa_shape = SATTN_GATE_PER_ELEMENT;
 }
+static void other_gate_per_element(test_call *call) {
+  call->attention.gate_swa_shape = SATTN_GATE_PER_ELEMENT;
+}
+
+static void topk_one(test_call *call) {
+  call->attention.topk = 1;
+}
+static void topk_three(test_call *call) {
+  call->attention.topk = 3;
+}
+/* The last one is short. */
+static void blocks_of_four(test_call *call) {
+  call->attention.block = 4;
+}
+
+/* The caller's own orders, as many as any sharing has. Five has no divisor in common with any length here. */
+static void own_order(test_call *call) {
+  static uint32_t orders[4 * 14];
+  int64_t length = call->attention.order_length ? call->attention.order_length : call->sizes.keys;
+  for (int64_t e = 0; e < 4 * length; ++e) orders[e] = (uint32_t)((e % length * 5 + e / length + 1) % length);
+  call->order = orders;
+}
 
 static void lengths(test_call *call) {
   static const int32_t values[] = {9, 6};
@@ -81,7 +103,7 @@ static void fewer_queries(test_call *call) {
   call->sizes.queries = 4;
 }
 
-enum { SA = 1, SWA = 2, NOT_FULL = 4, GATED = 8, ANY = 16 };
+enum { SA = 1, SWA = 2, NOT_FULL = 4, GATED = 8, ANY = 16, MOBA = 32 };
 
 typedef struct option {
   const char *name;
@@ -105,12 +127,18 @@ static const option options[] = {
     {"lengths", ANY, lengths},
     {"query-start", ANY, query_start},
     {"fewer-queries", ANY, fewer_queries},
+    {"other-gate-per-element", GATED, other_gate_per_element},
+    {"topk-one", MOBA, topk_one},
+    {"topk-three", MOBA, topk_three},
+    {"blocks-of-four", MOBA, blocks_of_four},
+    {"own-order", SA, own_order}, /* after order-length */
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 
 static int takes(sattn_mode mode, const option *o) {
   return (o->where & ANY) || ((o->where & NOT_FULL) && mode != SATTN_FULL) || ((o->where & GATED) && mode == SATTN_GATED) ||
-         ((o->where & SA) && test_mode_uses_sa(mode)) || ((o->where & SWA) && test_mode_uses_swa(mode));
+         ((o->where & MOBA) && mode == SATTN_MOBA) || ((o->where & SA) && test_mode_uses_sa(mode)) ||
+         ((o->where & SWA) && test_mode_uses_swa(mode));
 }
 
 /* ---- the check ---- */
