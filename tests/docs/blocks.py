@@ -29,7 +29,11 @@ def documents():
 
 
 def run(what, command, **more):
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, **more)
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=800, **more)
+    except subprocess.TimeoutExpired:
+        faults.append(f"{what}: {' '.join(map(str, command))[:200]} does not end")
+        return False
     if result.returncode != 0:
         faults.append(f"{what}: {' '.join(map(str, command))[:200]} ended with {result.returncode}\n{result.stdout[-1500:]}{result.stderr[-1500:]}")
     return result.returncode == 0

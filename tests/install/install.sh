@@ -2,6 +2,7 @@
 # install.sh BUILD SOURCE CC CXX: installs into a folder, moves that away, and builds and runs programs of somebody else with what is there:
 # C and C++, shared and static, by find_package and by pkg-config; then the tool and the man pages. WITH_OPENCL, WITH_CUDA: what was built.
 set -eu
+PATH=$PATH:/sbin:/usr/sbin # ldconfig
 build=$1
 source=$2
 cc=$3
@@ -23,9 +24,7 @@ libraries=$(dirname "$(dirname "$package")")
 
 # ---- by find_package
 components=''
-if [ "${WITH_OPENCL:-OFF}" = ON ] && { [ -e /usr/lib/x86_64-linux-gnu/libOpenCL.so.1 ] || [ -e /usr/lib/x86_64-linux-gnu/libOpenCL.so ]; }; then
-  components=opencl
-fi
+if [ "${WITH_OPENCL:-OFF}" = ON ] && ldconfig -p 2>/dev/null | grep -q libOpenCL.so; then components=opencl; fi
 configure() { # FOLDER COMPONENTS
   cmake -S "$source/tests/install/consumer" -B "$1" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
     "-DCOMPONENTS=$2" >"$work/log" 2>&1
@@ -42,6 +41,18 @@ if configure "$work/wrong" no-such-component; then fail 'an unknown component wa
 if [ "${WITH_CUDA:-OFF}" = OFF ]; then
   if configure "$work/cuda" cuda; then fail 'the component cuda was found in a library without it'; fi
   grep -q 'built without CUDA' "$work/log" || fail "the refusal of the component cuda does not say why: $(cat "$work/log")"
+fi
+
+# ---- as docs/embedding.md says
+if [ -n "$components" ]; then
+  mkdir "$work/document"
+  {
+    printf 'cmake_minimum_required(VERSION 3.20)\nproject(document LANGUAGES C)\nadd_executable(program "%s")\n' "$source/tests/install/consumer/use.c"
+    sed -n '/^```cmake/,/^```/p' "$source/docs/embedding.md" | grep -v '^```'
+  } >"$work/document/CMakeLists.txt"
+  cmake -S "$work/document" -B "$work/document/build" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
+    cmake --build "$work/document/build" >>"$work/log" 2>&1 && "$work/document/build/program" >>"$work/log" ||
+    { cat "$work/log" && fail 'the CMake lines of docs/embedding.md do not work'; }
 fi
 
 # ---- by pkg-config
