@@ -1,8 +1,8 @@
 #!/bin/sh
 # The long checks that continuous integration has no time for.
 #
-#     sh tools/nightly.sh [PART]...        parts: compilers sanitizers valgrind families methods draw cuda
-#                                           shipping (default: all)
+#     sh tools/nightly.sh [PART]...        parts: compilers sanitizers valgrind families methods draw cuda shipping torture
+#                                           fuzz threads analyzers faults devices intel (default: all)
 #
 #   compilers    gcc and clang, static and shared, no warning
 #   sanitizers   address and undefined behaviour: unit tests, and all vectors on the reference backend
@@ -12,12 +12,21 @@
 #   draw         permutations drawn on every device that can
 #   cuda         the CUDA backend on the stub driver: every test, the whole conformance suite, every mistake in its kernels
 #   shipping     Debian packages on a clean system (as root), use as a subfolder of another project, the ggml example, Doxygen
+#   torture      random problems on every device and family of kernels, ten minutes
+#   fuzz         the .npy reader, the option parser and plan creation under libFuzzer (clang), ten minutes each
+#   threads      eight threads on the reference and OpenCL under the thread sanitizer
+#   analyzers    the clang static analyzer and cppcheck, no finding
+#   faults       each driver call and each allocation fails in turn, in more modes; ten thousand calls leave nothing behind
+#   devices      OpenCL devices without half, double, subgroups, with little local memory, small work-groups, small allocations
+#   intel        the OpenCL suite on Intel's CPU runtime, taken from PyPI
 #
+# SATTN_NIGHTLY_SECONDS replaces the ten minutes. The short forms of torture, fuzz, threads and faults are ordinary tests.
 # Build folders are build-nightly-*. The last line is `N passed, N failed`; the exit status is 0 only if something passed and nothing failed.
 set -u
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/.."
-parts=${*:-compilers sanitizers valgrind families methods draw cuda shipping}
+parts=${*:-compilers sanitizers valgrind families methods draw cuda shipping torture fuzz threads analyzers faults devices intel}
+seconds=${SATTN_NIGHTLY_SECONDS:-600}
 passed=0
 failed=0
 log=$(mktemp)
@@ -122,10 +131,104 @@ shipping() {
   fi
 }
 
+torture() {
+  check 'release build' build build-nightly
+  check "torture, $seconds s" build-nightly/bin/sattn-torture --seconds "$seconds" --folder build-nightly/torture-failure
+  cat "$log"
+}
+
+fuzz() {
+  if ! command -v clang >/dev/null; then
+    echo 'not checked: fuzzing (clang is needed)'
+    return
+  fi
+  check 'fuzz: build' build build-nightly-fuzz -DCMAKE_C_COMPILER=clang -DSATTN_FUZZ=ON -DSATTN_OPENCL=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo
+  for program in npy options plan; do
+    mkdir -p "build-nightly-fuzz/corpus-$program"
+    check "fuzz_$program, $seconds s" "build-nightly-fuzz/bin/fuzz_$program" -max_total_time="$seconds" -max_len=700 \
+      -artifact_prefix="build-nightly-fuzz/$program-" "build-nightly-fuzz/corpus-$program" "tests/fuzz/corpus/$program"
+  done
+}
+
+threads() {
+  check 'thread sanitizer: build' build build-nightly-tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSATTN_SANITIZE=thread
+  check 'thread sanitizer: threads' env SATTN_TEST_ROUNDS=50 ctest --test-dir build-nightly-tsan --output-on-failure -R '^(threads|unit)-'
+}
+
+# analyze FILE...: no output means no finding
+analyze() {
+  for file in "$@"; do
+    clang --analyze -Xanalyzer -analyzer-output=text -std=c11 -D_POSIX_C_SOURCE=200809L -DSATTN_BUILDING \
+      -Xanalyzer -analyzer-disable-checker=security.insecureAPI.DeprecatedOrUnsafeBufferHandling \
+      -I include -I lib -I cl -I tools/sattn -I tools/field -o /dev/null "$file" 2>&1 || return 1
+  done | grep . && return 1
+  return 0
+}
+
+analyzers() {
+  if command -v clang >/dev/null; then
+    check 'clang static analyzer' analyze lib/*.c lib/reference/*.c cl/*.c tools/sattn/*.c
+  else
+    echo 'not checked: the clang static analyzer (clang is needed)'
+  fi
+  if command -v cppcheck >/dev/null; then
+    check 'cppcheck' cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability,performance --inline-suppr \
+      --suppressions-list=tools/cppcheck.supp -I include -I lib -I cl lib cl
+  else
+    echo 'not checked: cppcheck'
+  fi
+}
+
+faults() {
+  check 'release build' build build-nightly
+  check 'each driver call fails' build-nightly/bin/faults_driver all
+  check 'each allocation fails' build-nightly/bin/faults_allocations all
+  check 'ten thousand calls, reference' env SATTN_TEST_CALLS=10000 build-nightly/bin/conformance --backend reference --case 'many-calls/*'
+  check 'ten thousand calls, OpenCL' env SATTN_TEST_CALLS=10000 build-nightly/bin/conformance --backend opencl --case 'many-calls/*'
+}
+
+# Cases that show what a device lacks, without compiling everything anew for each.
+on_device() { # NAME LIES
+  check "simulated device: $1" env LD_PRELOAD="$PWD/build-nightly/lib/libsattn_opencl_wrapper.so" SATTN_WRAPPER_LIES="$2" \
+    build-nightly/bin/conformance --backend opencl --case 'every-kernel/*' --case 'every-gradient/*' --case 'half-types/*' \
+    --case 'kernel-families/*' --case 'huge-sizes/*' --case 'permutations' --case 'merge' --case 'device-facts'
+}
+
+devices() {
+  check 'release build' build build-nightly
+  on_device 'a CPU without half, double and subgroups' no-fp16,no-fp64,no-subgroups
+  on_device 'allocations of 64 MiB' allocation=67108864
+  on_device 'a GPU with 32 KiB of local memory and groups of 256' gpu,no-fp16,no-fp64,no-subgroups,local=32768,group=256
+  on_device 'a GPU with 4 KiB of local memory and groups of 16' gpu,no-fp16,no-fp64,no-subgroups,local=4096,group=16
+}
+
+intel() {
+  folder=$PWD/build-nightly-intel
+  check 'release build' build build-nightly
+  if [ ! -f "$folder/vendors/intel.icd" ]; then
+    python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --no-deps intel-opencl-rt intel-cmplr-lib-rt intel-cmplr-lic-rt tbb tcmlib umf || {
+      echo "not checked: Intel's CPU runtime cannot be had from PyPI"
+      return
+    }
+    # Everything but its ICD loader: the system's is to find it.
+    mkdir -p "$folder/driver" "$folder/vendors" "$folder/cache"
+    for file in "$folder"/lib/*; do
+      case $file in *libOpenCL*) ;; *) ln -sf "$file" "$folder/driver/" ;; esac
+    done
+    echo "$folder/driver/libintelocl.so" >"$folder/vendors/intel.icd"
+  fi
+  export OCL_ICD_VENDORS="$folder/vendors" LD_LIBRARY_PATH="$folder/driver" SATTN_CACHE_DIR="$folder/cache"
+  check "Intel's CPU runtime: conformance" build-nightly/bin/conformance --backend opencl
+  check "Intel's CPU runtime: vectors" build-nightly/bin/vectors --backend opencl build-nightly/tests/vectors/cases
+  check "Intel's CPU runtime: threads" build-nightly/bin/threads --backend opencl
+  check "Intel's CPU runtime: torture, 60 s" build-nightly/bin/sattn-torture --seconds 60 --backends opencl --folder build-nightly/torture-intel
+  unset OCL_ICD_VENDORS LD_LIBRARY_PATH SATTN_CACHE_DIR
+}
+
 mkdir -p build-nightly/pocl-loops build-nightly/pocl-loopvec build-nightly/pocl-basic
 for part in $parts; do
   case $part in
-    compilers | sanitizers | families | methods | draw | cuda | shipping) $part ;;
+    compilers | sanitizers | families | methods | draw | cuda | shipping | torture | fuzz | threads | analyzers | faults | devices | intel) $part ;;
     valgrind) valgrind_units ;;
     *)
       echo "unknown part: $part" >&2

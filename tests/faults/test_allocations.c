@@ -206,14 +206,44 @@ static void check(const char *device, sattn_mode mode, int64_t head_dim) {
   test_memory_release();
 }
 
+/* P-F10: with the caller's workspace, executing calls no allocator. */
+static void execute_allocates_nothing(const char *device, sattn_mode mode, int64_t head_dim) {
+  test_call call;
+  test_run run;
+  sattn_context *context = NULL;
+  sattn_error error;
+  sattn_queue queue = {NULL};
+  test_random random = test_random_open(test_seed(), "gradients");
+  faults_call(&call, mode, head_dim);
+  test_call_fill_gradients(&call, &random, 1);
+  if (sattn_context_create(device, NULL, &context, &error) || test_run_open(context, &call, NULL, &run, &error)) {
+    faults_fail("%s: %s", device, error.message);
+    sattn_context_destroy(&context);
+    return;
+  }
+  if (test_run_send(&run, &error)) faults_fail("%s: %s", device, error.message);
+  arm(0);
+  for (int i = 0; i < 3; ++i) {
+    if (test_run_enqueue(&run, queue, NULL, 0, NULL, &error)) faults_fail("%s: %s", device, error.message);
+  }
+  if (allocations) faults_fail("%s, %s: %ld allocations while executing", device, sattn_mode_name(mode), allocations);
+  if (sattn_queue_finish(context, queue, &error)) faults_fail("%s: %s", device, error.message);
+  test_run_close(&run);
+  sattn_context_destroy(&context);
+  test_memory_release();
+}
+
 /* "all": the long form. */
 int main(int argc, char **argv) {
   sattn_error error;
   int all = argc > 1 && strcmp(argv[1], "all") == 0;
   check("reference", SATTN_GATED, 8);
   check("reference", SATTN_MOBA, 8);
+  for (int mode = SATTN_FULL; mode <= SATTN_MOBA; ++mode) execute_allocates_nothing("reference", (sattn_mode)mode, 8);
   if (sattn_backend_probe(SATTN_BACKEND_OPENCL, &error) == SATTN_OK) {
     check("opencl", SATTN_GATED, 8);
+    for (int mode = SATTN_FULL; mode <= SATTN_MOBA; ++mode) execute_allocates_nothing("opencl", (sattn_mode)mode, 8);
+    if (all) execute_allocates_nothing("opencl", SATTN_STOCHASTIC, 64);
     if (all) check("opencl", SATTN_STOCHASTIC, 64);
     if (all) check("opencl", SATTN_MOBA, 8);
   } else {

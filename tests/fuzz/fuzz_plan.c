@@ -79,7 +79,7 @@ static void describe(bytes *b, test_call *call) {
   a->mode = (sattn_mode)choice(b, SATTN_FULL, SATTN_MOBA);
   a->dtype = (sattn_dtype)choice(b, SATTN_FP32, SATTN_BF16);
   a->kv_heads = number(b, 3);
-  a->heads = byte(b) % 8 ? a->kv_heads * (1 + byte(b) % 3) : number(b, 5);
+  a->heads = byte(b) % 8 ? (int64_t)((uint64_t)a->kv_heads * (1 + byte(b) % 3)) : number(b, 5);
   if (byte(b) % 8 == 0) a->kv_heads = 0;
   a->head_dim = number(b, 12);
   if (byte(b) > 250) a->value_head_dim = number(b, 12);
