@@ -65,5 +65,6 @@ need_for_testing() {
   need libclblast1 'matrix products of the gate projections through OpenCL' 'ldconfig -p | grep -q libclblast.so.1 || /sbin/ldconfig -p | grep -q libclblast.so.1'
   need g++ 'the engines that check CUDA kernels without a GPU' 'command -v c++ || command -v g++'
   need python3-pip 'fetches what reads CUDA machine code, where nvcc is' '! command -v nvcc && ! test -x /usr/local/cuda/bin/nvcc || python3 -m pip --version'
+  need clang-format-14 'checks the layout of sources' 'command -v clang-format-14'
   need oclgrind 'checks the OpenCL kernels for invalid accesses and data races' 'command -v oclgrind'
 }
