@@ -114,6 +114,7 @@ static void add_outputs(sattn_region_set *set, const sattn_problem *p, sattn_bac
 }
 
 sattn_status sattn_backward_check(const sattn_plan *plan, const sattn_backward_args *args, sattn_backward_call *call, sattn_error *error) {
+  call->empty = true;
   if (plan == NULL) return sattn_fail(error, SATTN_INVALID_ARGUMENT, "plan", "plan is NULL: make one by sattn_plan_create");
   if ((plan->passes & SATTN_PASS_BACKWARD) == 0) {
     return sattn_fail(error, SATTN_INVALID_ARGUMENT, "plan", "plan is without the backward pass: create it with SATTN_PASS_BACKWARD");

@@ -120,6 +120,7 @@ static void add_outputs(sattn_region_set *set, const sattn_problem *p, sattn_for
 }
 
 sattn_status sattn_forward_check(const sattn_plan *plan, const sattn_forward_args *args, sattn_forward_call *call, sattn_error *error) {
+  call->empty = true;
   if (plan == NULL) return sattn_fail(error, SATTN_INVALID_ARGUMENT, "plan", "plan is NULL: make one by sattn_plan_create");
   if ((plan->passes & SATTN_PASS_FORWARD) == 0) {
     return sattn_fail(error, SATTN_INVALID_ARGUMENT, "plan", "plan is without the forward pass: create it with SATTN_PASS_FORWARD");
