@@ -129,27 +129,33 @@ static inline void store_gate(const sattn_gpu_grad_params *params, const tile_pl
   }
 }
 
-/* delta, and dg = dO Y sigmoid(g) sigmoid(-g), per head summed over the elements; 1 - sigmoid(g) would lose the digits of a large g. Sums
- * in the order of dot_rows: where a query sees one key, delta must be dP to the bit, and the gradient zero. */
-static inline void find_delta(const sattn_gpu_grad_params *params, const tile_place *place, const tile_memory *memory,
-                              const tile_arrays *arrays, row_state *row, __global void *grad_gate) {
-  const int exists = row->token != NO_TOKEN, gated = params->flags & FLAG_GATED;
-  const long i = exists ? row->token - place->start : 0;
-  const long out_at = offset_of(&params->out, place->b, i, place->h);
-  __local const float *grad_out = memory->staying[1] + row->r * STRIDE;
+/* An item's part of delta. In the order of dot_rows: where a query sees one key, delta must be dP to the bit, and the gradient zero. */
+static inline void sum_delta(const sattn_gpu_grad_params *params, const tile_place *place, const tile_memory *memory,
+                             const tile_arrays *arrays, const row_state *row) {
   float sum = 0.0f;
-  for (int c = row->c; exists && row->c < 4 && c < LANES_END; c += 4) sum = fma(grad_out[c], load_element(arrays->out, out_at + c), sum);
+  if (row->token != NO_TOKEN && row->c < 4) {
+    const long out_at = offset_of(&params->out, place->b, row->token - place->start, place->h);
+    __local const float *grad_out = memory->staying[1] + row->r * STRIDE;
+    for (int c = row->c; c < LANES_END; c += 4) sum = fma(grad_out[c], load_element(arrays->out, out_at + c), sum);
+  }
   memory->part[row->r * COLUMNS + row->c] = sum;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (!exists) return; /* behind the last barrier of this function */
-  __local const float *part = memory->part + row->r * COLUMNS;
-  sum = (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+/* delta from its parts, and dg = dO Y sigmoid(g) sigmoid(-g), per head summed over the elements; 1 - sigmoid(g) would lose the digits of a
+ * large g. */
+static inline void take_delta(const sattn_gpu_grad_params *params, const tile_place *place, const tile_memory *memory,
+                              const tile_arrays *arrays, row_state *row, __global void *grad_gate) {
+  if (row->token == NO_TOKEN) return;
+  const long i = row->token - place->start, index = query_row(params, place, i);
+  const long out_at = offset_of(&params->out, place->b, i, place->h);
+  __local const float *grad_out = memory->staying[1] + row->r * STRIDE, *part = memory->part + row->r * COLUMNS;
+  float sum = (part[0] + part[1]) + (part[2] + part[3]);
   for (int c = LANES_END; c < HEAD_DIM; ++c) sum = fma(grad_out[c], load_element(arrays->out, out_at + c), sum);
-  const long index = query_row(params, place, i);
   row->lse = arrays->lse[params->lse + index];
   row->delta = arrays->grad_lse ? sum - arrays->grad_lse[params->grad_lse + index] : sum;
   if (row->c == 0) arrays->deltas[params->deltas + index] = row->delta;
-  for (int c = row->c; gated && c < (params->gate_element ? HEAD_DIM : 1); c += COLUMNS) {
+  if (!(params->flags & FLAG_GATED)) return;
+  for (int c = row->c; c < (params->gate_element ? HEAD_DIM : 1); c += COLUMNS) {
     const float product = params->gate_element ? grad_out[c] * load_element(arrays->out, out_at + c) : sum;
     store_gate(params, place, grad_gate, product * sigmoid(-gate_logit(params, place, arrays, i, c)), i, c);
   }
@@ -203,7 +209,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attend_gpu_grad
       place.g = place.h / params.group;
       for (place.tile = get_group_id(0); place.tile < params.tiles; place.tile += get_num_groups(0)) {
         begin_tile(&params, &place, &memory, &arrays, &row, item);
-        find_delta(&params, &place, &memory, &arrays, &row, grad_gate);
+        sum_delta(&params, &place, &memory, &arrays, &row);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        take_delta(&params, &place, &memory, &arrays, &row, grad_gate);
         if (row.token != NO_TOKEN && (params.flags & FLAG_TAKES_PARTIAL)) {
           const long at = params.partial_query + query_row(&params, &place, row.token - place.start) * HEAD_DIM;
           for (int own = 0; own < OWN_WIDTH; ++own)
