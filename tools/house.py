@@ -20,6 +20,12 @@ SHARED_WITH_KERNELS = {"lib/kernel_params.h", "lib/philox.h"}
 DRIVER_HEADERS = {"CL/cl.h": ("include/sattn/opencl.h", "cl/", "tools/"), "cuda.h": ("include/sattn/cuda.h", "tools/")}
 STAGES = ["draw", "permute", "pack", "select", "attend", "gate", "merge", "rows"]
 BACKENDS = [("lib/reference", "reference_{}.c", "plain C, in double"), ("cl", "kernels/{}.cl", "OpenCL 1.2 kernels"), ("cuda", "kernels/{}.cu", "CUDA kernels")]
+# Host files without a twin in the other device backend, and why. attend_NAME is free: each device has its own ways to attend.
+ALONE = {
+    "cl": {"blas": "CUDA's products are one call, in cuda_gate.c", "merge": "CUDA has it in cuda_rows.c: no arguments to bind",
+           "moba": "lists of the CPU kernels", "pack": "CUDA gathers rows as it goes", "pack_grad": "as pack", "program_cache": "CUDA's kernels come compiled"},
+    "cuda": {"band": "what its tensor-core kernels share", "band_grad": "as band"},
+}
 LINES, KERNEL_LINES, FUNCTION_LINES = 600, 400, 66
 BEGIN, END = "<!-- tools/house.py draws this -->\n```text\n", "```\n<!-- end of the drawing -->"
 
@@ -68,6 +74,16 @@ def check_includes(faults):
     registry = {p for p in sources("lib") if re.search(r"sattn_(opencl|cuda)_backend\b", p.read_text())}
     for path in registry - {ROOT / "lib/registry.c", ROOT / "lib/backend.h"}:
         faults.append(f"{name(path)} knows a backend by name: lib/registry.c alone does")
+
+
+def check_twins(faults):
+    concepts = {folder: {p.stem.split("_", 1)[1] for p in (ROOT / folder).glob("*.c")} for folder in ALONE}
+    for folder, other in (("cl", "cuda"), ("cuda", "cl")):
+        for concept in sorted(concepts[folder] - concepts[other]):
+            if not concept.startswith("attend_") and concept not in ALONE[folder]:
+                faults.append(f"{folder}/{folder}_{concept}.c has no twin {other}/{other}_{concept}.c, and tools/house.py has no reason why")
+        for concept in sorted(set(ALONE[folder]) - (concepts[folder] - concepts[other])):
+            faults.append(f"tools/house.py excuses {folder}/{folder}_{concept}.c, which needs no excuse")
 
 
 def check_sizes(faults):
@@ -131,6 +147,7 @@ def main():
     elif options.check:
         faults = []
         check_includes(faults)
+        check_twins(faults)
         check_sizes(faults)
         if picture not in text:
             faults.append("README.md: the picture of the house is not what the sources show: python3 tools/house.py --write")
