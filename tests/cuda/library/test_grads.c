@@ -5,6 +5,7 @@
  *
  * exact-...     probabilities times integers: every entry of dQ, dK, dV is the number of pairs that it stands for, and an exact zero where
  *               there is none, so a pair too much or too few shows whatever the tolerance
+ * orders-...    the same bits in every order of execution
  * the others    random numbers against the oracle; where inputs are not finite, against the general kernel
  *
  * The mutation tests run this program on kernels with one mistake in them and expect it to fail.
@@ -282,6 +283,49 @@ static void exact_one(const char *name) {
   test_memory_release();
 }
 
+/* ---- the same bits in every order of threads, warps and blocks, and whenever copies arrive ---- */
+
+static void in_orders(const char *name, sattn_mode mode, sattn_dtype dtype, int64_t head_dim, int times) {
+  static const char *const schedules[4] = {"fifo", "reverse", "lifo", NULL};
+  sattn_error error;
+  test_random random = test_random_open(test_seed(), name);
+  test_call call;
+  test_result first;
+  test_call_init(&call, mode, 2, 90, 90, 2, 1, head_dim);
+  call.attention.dtype = dtype;
+  test_call_fill(&call, &random, 1.0);
+  test_call_fill_gradients(&call, &random, 1);
+  for (int i = 0; i < times; ++i) {
+    test_result result;
+    const char *fault = NULL;
+    char other[32];
+    snprintf(other, sizeof other, "random:%d", i);
+    const char *schedule = schedules[i % 4] ? schedules[i % 4] : other;
+    setenv("SATTN_SIM_SCHEDULE", schedule, 1);
+    setenv("SATTN_SIM_COPIES", i / 4 % 2 ? "early" : "late", 1);
+    OK(run_alone("cuda:0", &call, &result, &fault, &error));
+    CHECK(!fault, "%s: %s", name, fault);
+    if (failures) break;
+    if (i == 0) first = result;
+    if (!same_bits(&call, &first, &result, schedule)) break;
+  }
+  unsetenv("SATTN_SIM_SCHEDULE");
+  unsetenv("SATTN_SIM_COPIES");
+  test_memory_release();
+}
+
+static void orders_sa(const char *name) {
+  in_orders(name, SATTN_STOCHASTIC, SATTN_FP16, 64, 30);
+}
+
+static void orders_union(const char *name) {
+  in_orders(name, SATTN_UNION, SATTN_BF16, 128, 8);
+}
+
+static void orders_gated(const char *name) {
+  in_orders(name, SATTN_GATED, SATTN_FP16, 80, 8);
+}
+
 /* ---- running ---- */
 
 static void check_banks(const char *name) {
@@ -332,13 +376,14 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*check)(const char *name);
-  } exact_problems[] = {{"exact-full", exact_full},     {"exact-swa", exact_swa},     {"exact-sa", exact_sa},
-                        {"exact-narrow", exact_narrow}, {"exact-union", exact_union}, {"exact-one", exact_one}};
+  } checks[] = {{"exact-full", exact_full},     {"exact-swa", exact_swa},       {"exact-sa", exact_sa},
+                {"exact-narrow", exact_narrow}, {"exact-union", exact_union},   {"exact-one", exact_one},
+                {"orders-sa", orders_sa},       {"orders-union", orders_union}, {"orders-gated", orders_gated}};
   int known = 0;
   printf("seed %llu\n", (unsigned long long)test_seed());
-  for (size_t i = 0; i < sizeof exact_problems / sizeof exact_problems[0]; ++i) {
-    if (!is_wanted(argc, argv, exact_problems[i].name)) continue;
-    exact_problems[i].check(exact_problems[i].name);
+  for (size_t i = 0; i < sizeof checks / sizeof checks[0]; ++i) {
+    if (!is_wanted(argc, argv, checks[i].name)) continue;
+    checks[i].check(checks[i].name);
     ++known;
   }
   for (size_t i = 0; i < sizeof problems / sizeof problems[0]; ++i) {
