@@ -86,6 +86,20 @@ def check_twins(faults):
             faults.append(f"tools/house.py excuses {folder}/{folder}_{concept}.c, which needs no excuse")
 
 
+def check_options(faults):
+    """Every option of the build, and every variable of the environment, stands in README.md."""
+    readme = (ROOT / "README.md").read_text()
+    builds = [ROOT / "CMakeLists.txt"] + [p for top in ("lib", "cl", "cuda", "tools") for p in (ROOT / top).rglob("CMakeLists.txt") if "examples" not in p.parts]
+    for path in builds:
+        for option in re.findall(r"^ *option\((\w+) ", path.read_text(), re.M):
+            if f"`{option}`" not in readme:
+                faults.append(f"README.md does not name {option}, an option of {name(path)}")
+    for path in sources("lib"):
+        for variable in re.findall(r'(?:getenv|setting|environment)\((?:\w+, )?"(SATTN_\w+)"', path.read_text()):
+            if f"`{variable}`" not in readme:
+                faults.append(f"README.md does not name {variable}, which {name(path)} reads")
+
+
 def check_sizes(faults):
     for path in [p for top in ("include", "lib", "cl", "cuda", "tools", "tests") for p in sources(top)]:
         lines = path.read_text(errors="replace").splitlines()
@@ -148,6 +162,7 @@ def main():
         faults = []
         check_includes(faults)
         check_twins(faults)
+        check_options(faults)
         check_sizes(faults)
         if picture not in text:
             faults.append("README.md: the picture of the house is not what the sources show: python3 tools/house.py --write")
