@@ -104,7 +104,4 @@ def main():
 
 
 if __name__ == "__main__":
-    # The class must belong to the module's real name, not to __main__, or the harness would know it twice.
-    from sattn.evaluation import harness
-
-    harness.main()
+    main()

@@ -33,6 +33,8 @@ def plot(rows, path, title):
     import matplotlib
 
     matplotlib.use("Agg")
+    # Text as text and no date: small files that change only when the figures do.
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "sattn"})
     import matplotlib.pyplot as pyplot
 
     cells = grid.summary(rows)
@@ -55,5 +57,5 @@ def plot(rows, path, title):
     axes[0][-1].legend(fontsize=8)
     figure.suptitle(title, fontsize=10)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)

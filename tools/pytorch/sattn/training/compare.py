@@ -57,6 +57,8 @@ def plot(logs, path, title):
     import matplotlib
 
     matplotlib.use("Agg")
+    # Text as text and no date: small files that change only when the figures do.
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "sattn"})
     import matplotlib.pyplot as pyplot
 
     figure, axis = pyplot.subplots(figsize=(5.6, 3.8))
@@ -73,7 +75,7 @@ def plot(logs, path, title):
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
 
 
