@@ -26,7 +26,7 @@ ALONE = {
            "moba": "lists of the CPU kernels", "pack": "CUDA gathers rows as it goes", "pack_grad": "as pack", "program_cache": "CUDA's kernels come compiled"},
     "cuda": {"band": "what its tensor-core kernels share", "band_grad": "as band"},
 }
-LINES, KERNEL_LINES, FUNCTION_LINES = 600, 400, 66
+LINES, KERNEL_LINES, FUNCTION_LINES = 600, 400, 66  # about 60: a table of options inside a function may take some more
 BEGIN, END = "<!-- tools/house.py draws this -->\n```text\n", "```\n<!-- end of the drawing -->"
 
 
