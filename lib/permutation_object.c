@@ -149,7 +149,7 @@ static sattn_status fill(sattn_permutation *permutation, const sattn_permutation
   sattn_status status = total_bytes(permutation, &bytes, error);
   if (status == SATTN_OK && options->order != NULL) status = check_orders(options->order, permutation->count, permutation->length, error);
   if (status != SATTN_OK) return status;
-  permutation->order = malloc(bytes > 0 ? (size_t)bytes : 1);
+  permutation->order = calloc(1, bytes > 0 ? (size_t)bytes : 1);
   if (permutation->order == NULL) return out_of_memory(bytes, error);
   status = sattn_buffer_create(permutation->context, bytes, &permutation->device_order, error);
   if (status == SATTN_OK && options->order == NULL) {
@@ -209,7 +209,7 @@ void sattn_permutation_destroy(sattn_permutation **permutation) {
 static sattn_status redraw(sattn_permutation *permutation, const sattn_permutation_key *key, sattn_error *error) {
   if (key == NULL) return sattn_fail(error, SATTN_INVALID_ARGUMENT, "key", "key is NULL: it must name a permutation");
   uint64_t bytes = sattn_buffer_size(permutation->device_order);
-  uint32_t *order = malloc(bytes > 0 ? (size_t)bytes : 1);
+  uint32_t *order = calloc(1, bytes > 0 ? (size_t)bytes : 1);
   if (order == NULL) return out_of_memory(bytes, error);
   sattn_status status = produce_orders(permutation, key, order, bytes, error);
   if (status != SATTN_OK) {

@@ -90,8 +90,8 @@ static void grad_branch(backward_call *call, sattn_reference_branch branch, quer
   bool sa = branch == SATTN_REFERENCE_SA;
   bool per_element = (sa ? problem->gate_sa_shape : problem->gate_swa_shape) == SATTN_GATE_PER_ELEMENT;
   int64_t gate_width = per_element ? problem->head_dim : 1;
-  double y[SATTN_REFERENCE_MAX_WIDTH], grad_y[SATTN_REFERENCE_MAX_WIDTH], gate[SATTN_REFERENCE_MAX_WIDTH],
-      grad_gate[SATTN_REFERENCE_MAX_WIDTH] = {0};
+  double y[SATTN_REFERENCE_MAX_WIDTH], grad_y[SATTN_REFERENCE_MAX_WIDTH] = {0}, gate[SATTN_REFERENCE_MAX_WIDTH],
+                                       grad_gate[SATTN_REFERENCE_MAX_WIDTH] = {0};
   sattn_reference_load_row(sa ? &args->gate_sa : &args->gate_swa, problem->gate_dtype, call->head.b, state->i, state->h, gate_width, gate);
   sattn_reference_head_row(&call->head, branch, state->h, state->position, state->query, NULL, 0);
   sattn_reference_weighted_values(&call->head, y);
