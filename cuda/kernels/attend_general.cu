@@ -181,7 +181,8 @@ GPU_DEVICE void attend_general(const sattn_cuda_general &call) {
 
 }  // namespace
 
-GPU_KERNEL(attend_general_fp32, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
+// Two blocks at once: for three the assembler spills.
+GPU_KERNEL(attend_general_fp32, SATTN_GENERAL_THREADS, 2)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
   attend_general<1>(call);
 }
 GPU_KERNEL(attend_general_fp16, SATTN_GENERAL_THREADS)(const GPU_GRID_CONSTANT sattn_cuda_general call) {
