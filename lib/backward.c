@@ -146,7 +146,8 @@ static sattn_status backward(const sattn_plan *plan, const sattn_backward_args *
   sattn_backward_call call;
   sattn_status status = sattn_backward_check(plan, args, &call, error);
   if (status == SATTN_OK) status = sattn_submission_check(submission->wait_list, submission->wait_count, error);
-  if (status != SATTN_OK) return status;
+  /* The check refuses a NULL plan; analysers that do not look into it are told again. */
+  if (status != SATTN_OK || plan == NULL) return status;
   if (!call.empty) return plan->context->ops->backward(plan, &call.args, submission, error);
   if (submission->out_event != NULL) submission->out_event->native = NULL;
   return SATTN_OK;

@@ -121,12 +121,12 @@ static void add_outputs(sattn_region_set *set, const sattn_problem *p, sattn_for
 
 sattn_status sattn_forward_check(const sattn_plan *plan, const sattn_forward_args *args, sattn_forward_call *call, sattn_error *error) {
   call->empty = true;
+  sattn_forward_args_init(&call->args);
+  sattn_saved_init(&call->saved);
   if (plan == NULL) return sattn_fail(error, SATTN_INVALID_ARGUMENT, "plan", "plan is NULL: make one by sattn_plan_create");
   if ((plan->passes & SATTN_PASS_FORWARD) == 0) {
     return sattn_fail(error, SATTN_INVALID_ARGUMENT, "plan", "plan is without the forward pass: create it with SATTN_PASS_FORWARD");
   }
-  sattn_forward_args_init(&call->args);
-  sattn_saved_init(&call->saved);
   sattn_status status = sattn_copy_struct("args", args, sizeof call->args, &call->args, error);
   if (status == SATTN_OK && call->args.saved != NULL) {
     status = sattn_copy_struct("saved", call->args.saved, sizeof call->saved, &call->saved, error);
@@ -154,7 +154,8 @@ static sattn_status forward(const sattn_plan *plan, const sattn_forward_args *ar
   sattn_forward_call call;
   sattn_status status = sattn_forward_check(plan, args, &call, error);
   if (status == SATTN_OK) status = sattn_submission_check(submission->wait_list, submission->wait_count, error);
-  if (status != SATTN_OK) return status;
+  /* The check refuses a NULL plan; analysers that do not look into it are told again. */
+  if (status != SATTN_OK || plan == NULL) return status;
   if (!call.empty) {
     status = plan->context->ops->forward(plan, &call.args, submission, error);
     if (status != SATTN_OK) return status;
