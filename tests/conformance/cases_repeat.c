@@ -35,7 +35,7 @@ static void cut_entry(const test_call *all, const test_result *of_all, int64_t b
   }
 }
 
-/* What is computed for a batch entry depends neither on B nor on the others. */
+/* What is computed for a batch entry, backward too, depends neither on B nor on the others. */
 static void entry_alone(test_env *env) {
   static const int32_t lengths[3] = {70, 33, 61};
   for (int with_lengths = 0; with_lengths <= 1; ++with_lengths) {
@@ -45,6 +45,7 @@ static void entry_alone(test_env *env) {
     all.attention.has_lengths = with_lengths;
     if (with_lengths) all.lengths = lengths;
     test_call_fill(&all, &env->random, 1.0);
+    if (with_lengths) test_call_fill_gradients(&all, &env->random, 1);
     if (!test_call_ok(env, &all, "batch", &of_all)) return;
     for (int64_t b = 0; b < 3; ++b) {
       test_call one;
