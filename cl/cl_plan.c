@@ -7,12 +7,8 @@
 
 /* Fastest first; the general ones last. */
 static const sattn_implementation *const implementations[] = {
-    &sattn_cl_attend_decode.common,
-    &sattn_cl_attend_cpu.common,
-    &sattn_cl_attend_gpu.common,
-    &sattn_cl_attend_cpu_grad.common,
-    &sattn_cl_attend_gpu_grad.common,
-    &sattn_cl_attend_general.common,
+    &sattn_cl_attend_decode.common,       &sattn_cl_attend_cpu.common,      &sattn_cl_attend_gpu.common,
+    &sattn_cl_attend_cpu_grad.common,     &sattn_cl_attend_gpu_grad.common, &sattn_cl_attend_general.common,
     &sattn_cl_attend_general_grad.common,
 };
 

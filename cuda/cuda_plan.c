@@ -7,11 +7,8 @@
 
 /* Fastest first; the general ones last. */
 static const sattn_implementation *const implementations[] = {
-    &sattn_cuda_attend_mma.common,
-    &sattn_cuda_attend_fp32.common,
-    &sattn_cuda_attend_general.common,
-    &sattn_cuda_attend_mma_grad.common,
-    &sattn_cuda_attend_general_grad.common,
+    &sattn_cuda_attend_mma.common,      &sattn_cuda_attend_fp32.common,         &sattn_cuda_attend_general.common,
+    &sattn_cuda_attend_mma_grad.common, &sattn_cuda_attend_general_grad.common,
 };
 
 /* plan->impl */

@@ -9,11 +9,11 @@
  * Q, O  [B, n_q, H, d] and K, V [B, n_k, H_kv, d] with any strides; LSE [B, H, n_q]; order, slots: see slots.cl.
  * partial [B, H, n_q, d] and partial_lse [B, H, n_q], fp32: what a first pass leaves for the second (UNION, GATED).
  *
- * by_slot: the rows of a tile are consecutive slots, whether or not their tokens are queries of this call; tiles after the last slot cover the
- * queries at positions that do not exist. Otherwise the rows are consecutive queries.
+ * by_slot: the rows of a tile are consecutive slots, whether or not their tokens are queries of this call; tiles after the last slot cover
+ * the queries at positions that do not exist. Otherwise the rows are consecutive queries.
  *
- * Rules that keep barriers safe everywhere: every loop around a barrier has the same trip count for all items of a group, and nothing returns
- * early. A key that a row does not see has the weight HIDDEN, not zero, so that a NaN in its value row is never multiplied.
+ * Rules that keep barriers safe everywhere: every loop around a barrier has the same trip count for all items of a group, and nothing
+ * returns early. A key that a row does not see has the weight HIDDEN, not zero, so that a NaN in its value row is never multiplied.
  */
 #ifndef ROWS
 #define ROWS 32 /* query rows of a tile */
@@ -24,25 +24,25 @@
 #ifndef ITEMS
 #define ITEMS 128 /* of a work-group; a multiple of ROWS */
 #endif
-#define COLUMNS (ITEMS / ROWS)                        /* items that share a row */
-#define OWN_KEYS ((KEYS + COLUMNS - 1) / COLUMNS)     /* scores that an item computes of a block */
-#define OWN_WIDTH ((HEAD_DIM + COLUMNS - 1) / COLUMNS) /* output elements that an item owns */
-#define HIDDEN (-1.0f)
-#define NO_TOKEN (-1)
+#define COLUMNS             (ITEMS / ROWS)                       /* items that share a row */
+#define OWN_KEYS            ((KEYS + COLUMNS - 1) / COLUMNS)     /* scores that an item computes of a block */
+#define OWN_WIDTH           ((HEAD_DIM + COLUMNS - 1) / COLUMNS) /* output elements that an item owns */
+#define HIDDEN              (-1.0f)
+#define NO_TOKEN            (-1)
 
-#define FLAG_BY_SLOT 1        /* tiles of slots; else tiles of positions */
-#define FLAG_SINKS 2          /* the sink tokens are attended to in this pass */
-#define FLAG_TAKES_PARTIAL 4  /* UNION, second pass: starts from the first pass's result */
-#define FLAG_GIVES_PARTIAL 8  /* first pass of UNION or GATED */
+#define FLAG_BY_SLOT        1  /* tiles of slots; else tiles of positions */
+#define FLAG_SINKS          2  /* the sink tokens are attended to in this pass */
+#define FLAG_TAKES_PARTIAL  4  /* UNION, second pass: starts from the first pass's result */
+#define FLAG_GIVES_PARTIAL  8  /* first pass of UNION or GATED */
 #define FLAG_EXCLUDES_SLOTS 16 /* UNION, second pass: keys of the SA band were counted in the first */
-#define FLAG_GATED 32         /* the result is a branch: gates apply, saved for backward where asked */
-#define FLAG_SINK_LOGITS 64   /* the last pass of a softmax adds the sink logit */
+#define FLAG_GATED          32 /* the result is a branch: gates apply, saved for backward where asked */
+#define FLAG_SINK_LOGITS    64 /* the last pass of a softmax adds the sink logit */
 
 typedef struct tile_memory {
-  __local float *query;  /* [ROWS][HEAD_DIM] */
-  __local float *rows;   /* [KEYS][HEAD_DIM]: keys, then values */
-  __local float *weight; /* [ROWS][KEYS] */
-  __local float *part;   /* [ROWS][COLUMNS] maxima, then sums */
+  __local float *query;              /* [ROWS][HEAD_DIM] */
+  __local float *rows;               /* [KEYS][HEAD_DIM]: keys, then values */
+  __local float *weight;             /* [ROWS][KEYS] */
+  __local float *part;               /* [ROWS][COLUMNS] maxima, then sums */
   __local int *row_token, *row_slot; /* [ROWS]; NO_TOKEN: no query of this call */
   __local int *key_token, *key_slot; /* [KEYS] */
 } tile_memory;

@@ -4,8 +4,8 @@
  *     tokens  [rows][padded]  uint32, moved along with the keys            draw_step, for each (run, stride) of a bitonic network
  *     order   [rows][length]  the first `length` tokens                    draw_store
  *
- * padded is the next power of two. Entries behind the tokens have the largest key and tokens >= length, so they sort behind every token. The
- * network is fixed and all (key, token) pairs differ, so the result does not depend on the device. No barrier: one launch per step.
+ * padded is the next power of two. Entries behind the tokens have the largest key and tokens >= length, so they sort behind every token.
+ * The network is fixed and all (key, token) pairs differ, so the result does not depend on the device. No barrier: one launch per step.
  */
 static inline int is_after(ulong key_a, uint token_a, ulong key_b, uint token_b) {
   return key_a > key_b || (key_a == key_b && token_a > token_b);

@@ -17,7 +17,7 @@ source=${GGML_SOURCE:-}
 if [ -z "$source" ]; then
   source=$folder/source/ggml
   if [ ! -e "$source/CMakeLists.txt" ]; then
-    pip download --quiet --no-deps --no-binary llama-cpp-python --dest "$folder" llama-cpp-python
+    python3 -m pip download --quiet --no-deps --no-binary llama-cpp-python --dest "$folder" llama-cpp-python
     mkdir -p "$folder/source"
     tar -xzf "$folder"/llama_cpp_python-*.tar.gz -C "$folder/source" --strip-components=3 --wildcards '*/vendor/llama.cpp/ggml/*'
   fi
