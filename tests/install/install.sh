@@ -18,7 +18,7 @@ DESTDIR='' cmake --install "$build" --prefix "$work/first" >"$work/log" || { cat
 mkdir "$work/moved here"
 prefix="$work/moved here/sattn"
 mv "$work/first" "$prefix"
-if grep -rlF -e "$work/first" -e "$build" "$prefix" | grep -v '\.a$'; then fail 'these installed files hold a path of the build or the first prefix'; fi
+if grep -rlIF -e "$work/first" -e "$build" "$prefix"; then fail 'these installed files hold a path of the build or the first prefix'; fi
 package=$(find "$prefix" -name sattn.pc)
 libraries=$(dirname "$(dirname "$package")")
 
