@@ -3,10 +3,11 @@
 #
 #     sh tools/pytorch/install.sh VENV
 #
-# PyPI's PyTorch for Linux is the CUDA build, whose needs are 1.5 GB that nothing calls without a GPU. They are left out here, and small stand-ins
+# PyTorch from PyPI for Linux is the CUDA build, whose needs are 1.5 GB that nothing calls without a GPU. They are left out here, and small stand-ins
 # take their place (cuda_standins.py), so this downloads about 0.75 GB. With a GPU, or if the stand-ins get in the way:
 # `pip install torch transformers` and nothing of this file. May be run again: it does only what is missing.
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${1:?usage: install.sh VENV}

@@ -5,6 +5,7 @@
 #
 # PYTHON names the interpreter (default python3; it needs pip, setuptools and wheel). The wheel fits every Python 3 of this kind of machine.
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/../.."
 build=${1:-build}
 if [ ! -e "$build/lib/libsattn.so" ]; then

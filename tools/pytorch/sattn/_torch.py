@@ -133,7 +133,10 @@ def _forward_outputs(query, top_k, mode, keep):
     return out, lse, lse_swa, y_sa, y_swa, selected
 
 
-@torch.library.custom_op("sattn::attention", mutates_args=(), schema=f"({_INPUTS}{_OPTIONS}, bool keep) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)")
+_SIX = "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+
+
+@torch.library.custom_op("sattn::attention", mutates_args=(), schema=f"({_INPUTS}{_OPTIONS}, bool keep) -> {_SIX}")
 def _attention(
     query, key, value, gate_sa, gate_swa, sink_logits, lengths, query_start, order,
     mode, window_sa, window_swa, causal, wrap, order_length, sharing, sink_tokens, block, top_k, scale, softcap, seed, layer, step, substream,
@@ -179,10 +182,13 @@ def _backward_outputs(query, key, value, gate_sa, gate_swa, sink_logits):
     return tuple(like(tensor) for tensor in (query, key, value, gate_sa, gate_swa, sink_logits))
 
 
-_SAVED = "Tensor out, Tensor lse, Tensor lse_swa, Tensor y_sa, Tensor y_swa, Tensor selected, Tensor grad_out, Tensor? grad_lse, Tensor? grad_lse_swa, "
+_SAVED = (
+    "Tensor out, Tensor lse, Tensor lse_swa, Tensor y_sa, Tensor y_swa, Tensor selected, "
+    "Tensor grad_out, Tensor? grad_lse, Tensor? grad_lse_swa, "
+)
 
 
-@torch.library.custom_op("sattn::attention_backward", mutates_args=(), schema=f"({_INPUTS}{_SAVED}{_OPTIONS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)")
+@torch.library.custom_op("sattn::attention_backward", mutates_args=(), schema=f"({_INPUTS}{_SAVED}{_OPTIONS}) -> {_SIX}")
 def _attention_backward(
     query, key, value, gate_sa, gate_swa, sink_logits, lengths, query_start, order,
     out, lse, lse_swa, y_sa, y_swa, selected, grad_out, grad_lse, grad_lse_swa,
@@ -347,6 +353,9 @@ def attention(
     _check_range("lengths", lengths, keys)
     _check_range("query_start", query_start, keys - queries)
     tensors = (query, key, value, gate_sa, gate_swa, sink_logits)
+    if type(seed) is int and seed >= 2**63:
+        # Operators take signed numbers; the bits are the same.
+        seed -= 2**64
     keep = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
     out, lse, lse_swa, _, _, _ = torch.ops.sattn.attention(
         *tensors,
