@@ -39,7 +39,7 @@ def plot(rows, path, title):
 
     cells = grid.summary(rows)
     panels = sorted({(key[0], key[4]) for key in cells if key[2] != "full"}) or sorted({(key[0], key[4]) for key in cells})
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(4.6 * len(panels), 3.8), squeeze=False)
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(4.2 * len(panels) + 1.4, 3.8), squeeze=False)
     for axis, (n, tail) in zip(axes[0], panels):
         full = cells.get((n, 0, "full", 0, "windowed"))
         if full is not None:
@@ -50,11 +50,13 @@ def plot(rows, path, title):
                           color=_COLOURS[mode], linestyle="--" if sinks else "-", marker="o", markersize=3, capsize=2,
                           label=_TITLES[mode] + (f" +{sinks}" if sinks else ""))
         axis.set_xscale("log", base=2)
+        ticks = sorted({key[1] for key in cells if key[0] == n and key[4] == tail and key[1]})
+        axis.set_xticks(ticks, [str(w) for w in ticks])
         axis.set_title(f"n = {n}, tail {tail}")
         axis.set_xlabel("window w")
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("NLL, nats per token")
-    axes[0][-1].legend(fontsize=8)
+    axes[0][-1].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     figure.suptitle(title, fontsize=10)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})

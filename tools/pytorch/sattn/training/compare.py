@@ -67,7 +67,7 @@ def plot(logs, path, title):
         steps = sorted(set.intersection(*(set(curve) for curve in curves)))
         columns = [[curve[step] for curve in curves] for step in steps]
         colour = _COLOURS.get(mode)
-        axis.plot(steps, [sum(column) / len(column) for column in columns], color=colour, label=_TITLES.get(mode, mode))
+        axis.plot(steps, [sum(column) / len(column) for column in columns], "--" if mode == "gated" else "-", color=colour, label=_TITLES.get(mode, mode))
         axis.fill_between(steps, [min(column) for column in columns], [max(column) for column in columns], color=colour, alpha=0.2, linewidth=0)
     axis.set_xlabel("step")
     axis.set_ylabel("validation loss, nats")
