@@ -84,10 +84,8 @@ done
 
 step 'an OpenCL driver'
 install ocl-icd-libopencl1 pocl-opencl-icd
+inside sattn info | grep '^backend opencl: [1-9]'
 inside /packages/use opencl
-inside sattn selftest >"$work/log" || { tail -n 20 "$work/log" && exit 1; }
-tail -n 3 "$work/log"
-grep -q '^opencl\|opencl:0' "$work/log"
 
 step 'removal'
 inside apt-get purge -y libsattn-dev sattn-tools libsattn0 >"$work/log" 2>&1 || { tail -n 20 "$work/log" && exit 1; }
