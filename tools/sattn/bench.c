@@ -192,7 +192,7 @@ bool sattn_bench_measure(sattn_bench *b, sattn_report *report) {
 }
 
 void sattn_bench_free(sattn_bench *b) {
-  for (int i = 0; i < b->row_count; i++) {
+  for (int i = 0; b->rows && i < b->row_count; i++) {
     if (b->rows[i].ready) sattn_run_destroy(&b->rows[i].run);
     free(b->rows[i].seconds);
   }
