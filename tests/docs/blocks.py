@@ -4,7 +4,7 @@
     ```c        blocks of one document add up until one defines main(): that program is compiled, warnings are errors, and run. What is left over
                 at the end is compiled. A line <!-- file: NAME --> before a block saves it under that name for later commands.
     ```sh run   is run by `sh -eu` in a folder where `build`, `include` and so on are what they are in the source folder
-    ```sh       is read by `sh -n`; programs under tools/ and build/bin that it names must exist
+    ```sh       is read by `sh -n`; scripts under tools/ and programs of build/bin that it names must exist
     ```python   is compiled, not run
     ```cmake    is put into a project and configured by tests/install; ```text and ```yaml are left alone
 
@@ -62,7 +62,7 @@ def blocks(text):
 
 def check_shell(where, code, folder):
     run(where, ["sh", "-n"], input=code)
-    for program in re.findall(r"\b(?:build/bin|tools)/[\w./-]+", code):
+    for program in re.findall(r"\b(?:build/bin/[\w-]+|tools/[\w/-]+\.(?:sh|py))", code):
         if not (folder / program).exists():
             faults.append(f"{where}: there is no {program}")
 
