@@ -228,16 +228,16 @@ GPU_DEVICE void attend_mma_grad(const sattn_cuda_band_grad &call) {
     bad = __syncthreads_or(bad && !gpu_fault("grad_nonfinite_ignored")) != 0;
     if (round == kAsIs && bad) continue;
     // Asked for once more, so that nothing of what follows is worked out before the tiles and kept in registers.
-    const int same_warp = __shfl_sync(kAllLanes, warp, 0);
+    const int same_warp = __shfl_sync(kAllLanes, warp, 0), same_lane = __shfl_sync(kAllLanes, lane, lane);
     GPU_UNROLL
     for (int g = 0; g < S::groups; ++g) {
       const int group = group_of(same_warp, g);
       if (round == kCounted) {
-        if constexpr (with_ds) patch_sums<T, S, d, by_key>(sums.ds[g], ds_target<by_key>(call), band, memory, group, lane);
-        if constexpr (with_p) patch_sums<T, S, d, by_key>(sums.p[g], p_target(call), band, memory, group, lane);
+        if constexpr (with_ds) patch_sums<T, S, d, by_key>(sums.ds[g], ds_target<by_key>(call), band, memory, group, same_lane);
+        if constexpr (with_p) patch_sums<T, S, d, by_key>(sums.p[g], p_target(call), band, memory, group, same_lane);
       } else {
-        if constexpr (with_ds) finish_sums<T, S, d, by_key>(sums.ds[g], ds_target<by_key>(call), band, memory, 0, group, lane);
-        if constexpr (with_p) finish_sums<T, S, d, by_key>(sums.p[g], p_target(call), band, memory, S::rows_b_at, group, lane);
+        if constexpr (with_ds) finish_sums<T, S, d, by_key>(sums.ds[g], ds_target<by_key>(call), band, memory, 0, group, same_lane);
+        if constexpr (with_p) finish_sums<T, S, d, by_key>(sums.p[g], p_target(call), band, memory, S::rows_b_at, group, same_lane);
       }
     }
     if (round == kAsIs) break;
