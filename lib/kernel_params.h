@@ -207,7 +207,7 @@ typedef struct sattn_attend_cpu_params {
   sattn_kernel_tensor gate_own, gate_first; /* logits of this pass's branch and of the first pass's */
   sattn_i64 lse, sink_logits;               /* first element of each array */
   sattn_i64 partial, partial_lse;           /* fp32 rows [B, H, n_q, d] and LSE that the first pass hands to the second */
-  sattn_i64 query_stride; /* QUERY_LISTS: from the queries' list of one (batch entry, head) to the next */
+  sattn_i64 query_stride;                   /* QUERY_LISTS: from the queries' list of one (batch entry, head) to the next */
   sattn_i64 packed_key, packed_value, packed_head;
   sattn_i64 sink_key, sink_value, sink_head;
   sattn_i64 batch;

@@ -23,8 +23,8 @@ typedef uint64_t sattn_u64;
 
 #define SATTN_PHILOX_MULTIPLIER_0 0xD2511F53u
 #define SATTN_PHILOX_MULTIPLIER_1 0xCD9E8D57u
-#define SATTN_PHILOX_WEYL_0 0x9E3779B9u
-#define SATTN_PHILOX_WEYL_1 0xBB67AE85u
+#define SATTN_PHILOX_WEYL_0       0x9E3779B9u
+#define SATTN_PHILOX_WEYL_1       0xBB67AE85u
 
 typedef struct sattn_philox_words {
   sattn_u32 word[4];

@@ -27,7 +27,7 @@ typedef struct sattn_problem {
   sattn_sharing sharing;
   int32_t sink_tokens;
   int32_t block, topk;
-  float scale; /* never 0 */
+  float scale;   /* never 0 */
   float softcap; /* 0: off */
   sattn_gate_shape gate_sa_shape, gate_swa_shape;
   sattn_dtype gate_dtype;

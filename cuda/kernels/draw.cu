@@ -4,8 +4,8 @@
 //     tokens  [rows][padded]  uint32, moved along with the keys            draw_step, for each (run, stride) of a bitonic network
 //     order   [rows][length]  the first `length` tokens                    draw_store
 //
-// padded is the next power of two. Entries behind the tokens have the largest key and tokens >= length, so they sort behind every token. The
-// network is fixed and all (key, token) pairs differ, so the result does not depend on the device. The twin of cl/kernels/draw.cl.
+// padded is the next power of two. Entries behind the tokens have the largest key and tokens >= length, so they sort behind every token.
+// The network is fixed and all (key, token) pairs differ, so the result does not depend on the device. The twin of cl/kernels/draw.cl.
 #include "draw_params.h"
 #include "gpu.h"
 

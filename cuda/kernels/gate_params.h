@@ -7,8 +7,8 @@
 #define SATTN_GATE_THREADS 128
 
 typedef struct sattn_cuda_gate_call {
-  const float *source; // bias [outputs], or logit gradients [rows, outputs]
-  float *target;       // logits [rows, outputs], or bias gradient [outputs]
+  const float *source;  // bias [outputs], or logit gradients [rows, outputs]
+  float *target;        // logits [rows, outputs], or bias gradient [outputs]
   int64_t rows, outputs;
 } sattn_cuda_gate_call;
 

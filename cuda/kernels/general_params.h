@@ -5,8 +5,8 @@
 
 #include "kernel_params.h"
 
-#define SATTN_GENERAL_THREADS 128 // four rows at once, a warp each
-#define SATTN_SMALL_THREADS   128 // slots, select, rows, merge
+#define SATTN_GENERAL_THREADS 128  // four rows at once, a warp each
+#define SATTN_SMALL_THREADS   128  // slots, select, rows, merge
 
 typedef struct sattn_cuda_general {
   sattn_general_params params;
@@ -20,14 +20,14 @@ typedef struct sattn_cuda_general {
   const void *gate_sa, *gate_swa;
   uint32_t *selected;
   float *means, *scores;
-  int32_t head_dim; // OpenCL compiles it in
+  int32_t head_dim;  // OpenCL compiles it in
   int32_t unused;
 } sattn_cuda_general;
 
 typedef struct sattn_cuda_general_grad {
   sattn_general_grad_params params;
   const void *query, *key, *value, *grad_out;
-  const float *lse_0, *lse_1, *grad_lse_0, *grad_lse_1; // by branch
+  const float *lse_0, *lse_1, *grad_lse_0, *grad_lse_1;  // by branch
   const uint32_t *order, *slots, *selected;
   const void *gate_sa, *gate_swa, *y_sa, *y_swa;
   const int32_t *lengths, *query_start;

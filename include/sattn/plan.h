@@ -60,10 +60,10 @@ SATTN_API sattn_status sattn_plan_create(sattn_context *context, const sattn_att
                                          uint32_t passes, sattn_plan **out_plan, sattn_error *out_error);
 SATTN_API void sattn_plan_destroy(sattn_plan **plan);
 
-/* Optional, after creation: runs every pass of the plan once on a small call (one batch entry, at most 256 keys) in memory of its own, on the
- * context's own queue, and waits. What drivers put off until a kernel is first launched over a real range (threads, code for the shape of a
- * launch, library handles) is done then, and the first real call takes as long as the second but for the pages of its own memory. Allocates a
- * workspace for the plan's maxima and gives it back. A plan for backward alone has nothing to run. Thread-safety: safe. */
+/* Optional, after creation: runs every pass of the plan once on a small call (one batch entry, at most 256 keys) in memory of its own, on
+ * the context's own queue, and waits. What drivers put off until a kernel is first launched over a real range (threads, code for the shape
+ * of a launch, library handles) is done then, and the first real call takes as long as the second but for the pages of its own memory.
+ * Allocates a workspace for the plan's maxima and gives it back. A plan for backward alone has nothing to run. Thread-safety: safe. */
 SATTN_API sattn_status sattn_plan_warm_up(const sattn_plan *plan, sattn_error *out_error);
 
 SATTN_API sattn_status sattn_plan_get_info(const sattn_plan *plan, sattn_plan_info *out_info, sattn_error *out_error);
