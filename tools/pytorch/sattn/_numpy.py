@@ -17,7 +17,8 @@ def _array(name, value):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else 1
         # kDLCPU and kDLCUDAHost
         if int(device) not in (1, 3):
-            raise refuse(name, f"{name} is on DLPack device {int(device)}: only host memory works without PyTorch; pass torch tensors (torch.from_dlpack)")
+            rule = "only host memory works without PyTorch; pass torch tensors (torch.from_dlpack)"
+            raise refuse(name, f"{name} is on DLPack device {int(device)}: {rule}")
         return numpy.from_dlpack(value)
     return numpy.asarray(value)
 
@@ -125,8 +126,10 @@ def attention(
             raise refuse(name, f"{name} has shape {list(arrays[name].shape)} [B, n, H, d]: it must be {list(shape)}")
     for name in gates:
         gate = arrays[name]
-        if gate is not None and (gate.shape not in ((batch, queries, heads, 1), (batch, queries, heads, width)) or gate.dtype != arrays["gate_sa"].dtype):
-            raise refuse(name, f"{name} is {gate.dtype.name} {list(gate.shape)} [B, n, H, ...]: it must have 1 or {width} logits per head, both gates of one dtype")
+        shapes = [(batch, queries, heads, each) for each in (1, width)]
+        if gate is not None and (gate.shape not in shapes or gate.dtype != arrays["gate_sa"].dtype):
+            rule = f"it must have 1 or {width} logits per head, both gates of one dtype"
+            raise refuse(name, f"{name} is {gate.dtype.name} {list(gate.shape)} [B, n, H, ...]: {rule}")
     arrays["sink_logits"] = _flat("sink_logits", sink_logits, heads, numpy.float32)
     arrays["lengths"] = _flat("lengths", lengths, batch, numpy.int32, keys)
     arrays["query_start"] = _flat("query_start", query_start, batch, numpy.int32, keys - queries)

@@ -85,7 +85,8 @@ def _check_shape(mask_function, batch_size, q_length, q_offset, device):
     batch = torch.arange(batch_size, device=device)[:, None]
     query = torch.arange(1, q_length, device=device)[None, :] + q_offset
     if not bool(torch.as_tensor(mask_function(batch, 0, query, query - 1)).all()):
-        raise refuse("attention_mask", "attention_mask cuts the text into several sequences: packed sequences are not supported by attn_implementation='sattn'")
+        rule = "packed sequences are not supported by attn_implementation='sattn'"
+        raise refuse("attention_mask", f"attention_mask cuts the text into several sequences: {rule}")
 
 
 def mask(
@@ -177,7 +178,20 @@ def _rolled(query, key, value, starts, ends, first, options):
     return roll(out, -by)
 
 
-def forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None, is_causal=None, softcap=None, s_aux=None, sliding_window=None, **kwargs):
+def forward(
+    module,
+    query,
+    key,
+    value,
+    attention_mask,
+    dropout=0.0,
+    scaling=None,
+    is_causal=None,
+    softcap=None,
+    s_aux=None,
+    sliding_window=None,
+    **kwargs,
+):
     """The attention function of AttentionInterface: query [B, H, n_q, d], key and value [B, H_kv, n_k, d]; returns [B, n_q, H, d]."""
     settings = getattr(module, "_sattn_settings", _UNCONFIGURED)
     if dropout:
@@ -277,7 +291,8 @@ def configure(model, mode="stochastic", window=None, **settings):
         raise refuse("model", f"model is a {type(model).__name__}: no attention layers were found in it")
     implementations = {getattr(getattr(layer, "config", None), "_attn_implementation", NAME) for layer in layers}
     if NAME not in implementations:
-        raise refuse("model", f"model has attn_implementation={', '.join(map(repr, sorted(map(str, implementations))))}: load it with attn_implementation='sattn'")
+        names = ", ".join(map(repr, sorted(map(str, implementations))))
+        raise refuse("model", f"model has attn_implementation={names}: load it with attn_implementation='sattn'")
     for layer in layers:
         layer._sattn_settings = made
     _replace_sliding_layers(model, made.hybrid == "replace")
