@@ -12,8 +12,7 @@
 typedef struct row {
   unsigned char *seen; /* [n_k] */
   double *p;           /* [n_k] probabilities, 0 where not seen */
-  double *slope;       /* [n_k] d(score after softcap) / d(score before), 1 - t^2 */
-  double *steepness;   /* [n_k] the same with absolute values, 1 + t^2: where the cap is reached, fp32 leaves rounding errors */
+  double *slope;       /* [n_k] d(score after softcap) / d(score before) */
   double *y;           /* [d] */
   double *dy;          /* [d] */
   double lse;
@@ -48,7 +47,7 @@ static void softmax(work *w, const test_head *head, int64_t i, row *r) {
   double top = sink;
   for (int64_t j = 0; j < w->keys; ++j) {
     r->p[j] = 0;
-    r->slope[j] = r->steepness[j] = 0;
+    r->slope[j] = 0;
     if (!r->seen[j]) continue;
     const float *k = test_head_row(head, TEST_KEY, j);
     double s = 0;
@@ -60,12 +59,11 @@ static void softmax(work *w, const test_head *head, int64_t i, row *r) {
     reach *= fabs(w->scale);
     if (isfinite(reach) && reach > w->result->score) w->result->score = reach;
     s *= w->scale;
-    r->slope[j] = r->steepness[j] = 1;
+    r->slope[j] = 1;
     if (w->softcap > 0) {
       double t = tanh(s / w->softcap);
       s = w->softcap * t;
       r->slope[j] = 1 - t * t;
-      r->steepness[j] = 1 + t * t;
     }
     r->p[j] = s;
     if (s > top || isnan(s)) top = s;
@@ -176,7 +174,7 @@ static void backward(work *w, test_way way, const test_head *head, int64_t i, ro
     size_t at_k = (size_t)(k - call->input[TEST_KEY]);
     double dp = dot(r->dy, v, w->d);
     double ds = keep(w, r->p[j] * (dp - delta + dl) * r->slope[j]) * w->scale;
-    double ds_size = finite_size(r->p[j]) * (finite_size(dp) + delta_size + fabs(dl)) * finite_size(r->steepness[j]) * fabs(w->scale);
+    double ds_size = finite_size(r->p[j]) * (finite_size(dp) + delta_size + fabs(dl)) * r->slope[j] * fabs(w->scale);
     for (int64_t c = 0; c < w->d; ++c) {
       add(w, TEST_GRAD_QUERY, at_q + (size_t)c, ds * (double)k[c], ds_size * finite_size((double)k[c]));
       add(w, TEST_GRAD_KEY, at_k + (size_t)c, ds * (double)q[c], ds_size * finite_size((double)q[c]));
@@ -247,7 +245,6 @@ void test_oracle(const test_call *call, int rounded, test_oracle_result *result)
   open(call, rounded, result, &w);
   size_t keys = (size_t)w.keys;
   row r = {test_memory(keys),
-           test_memory(keys * sizeof(double)),
            test_memory(keys * sizeof(double)),
            test_memory(keys * sizeof(double)),
            test_memory((size_t)w.d * sizeof(double)),
