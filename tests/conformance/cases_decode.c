@@ -74,5 +74,5 @@ static void decode_options(test_env *env) {
 void cases_decode(test_suite *suite) {
   test_case_modes(suite, "decode-lengths", MODES_ALL, decode_lengths);
   test_case_modes(suite, "decode-batches", MODES_ALL, decode_batches);
-  test_case_modes(suite, "decode-options", MODES_ALL, decode_options);
+  test_case_modes(suite, "decode-options", MODE(SATTN_FULL) | MODE(SATTN_SLIDING_WINDOW), decode_options);
 }
