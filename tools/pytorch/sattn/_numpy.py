@@ -66,6 +66,8 @@ def _flat(name, value, count, dtype, most=None):
     if array.shape != (count,):
         raise refuse(name, f"{name} has shape {list(array.shape)}: it must be [{count}]")
     if most is not None:
+        if array.size and array.dtype.kind not in "iub":
+            raise refuse(name, f"{name} is {array.dtype}: it must be integers")
         for index, number in enumerate(array.tolist()):
             if not 0 <= number <= most:
                 raise refuse(name, f"{name}[{index}] is {number}: it must be 0 to {most}")

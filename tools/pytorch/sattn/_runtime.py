@@ -198,7 +198,9 @@ def _round_up(number):
 
 
 def plan_for(context, attention, batch, queries, keys, passes):
-    maxima = (_round_up(batch), _round_up(queries), _round_up(keys))
+    # Rounded, but never beyond what the library takes, so that what it refuses is the call's own.
+    up_keys = max(keys, min(_round_up(keys), attention.order_length or 2**31 - 1))
+    maxima = (_round_up(batch), max(queries, min(_round_up(queries), up_keys)), up_keys)
     key = (context, bytes(attention), maxima, passes)
     try:
         return plans.get(key, lambda: Plan(context, attention, c.Sizes(*maxima), passes))
@@ -309,10 +311,12 @@ class Placement:
             c.call("sattn_buffer_wrap_host", where.handle, address, size, ctypes.byref(handle))
         else:
             c.call("sattn_buffer_create", where.handle, size, ctypes.byref(handle))
+            self.buffers.append(handle)  # before anything can fail, so that it is given back
             if is_input:
                 c.call("sattn_buffer_write", handle, 0, address, size)
             else:
                 self.returns.append((handle, address, size))
+            return handle
         self.buffers.append(handle)
         return handle
 

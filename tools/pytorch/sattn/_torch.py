@@ -212,7 +212,7 @@ def _attention_backward(
         "lengths": lengths,
         "query_start": query_start,
         "sink_logits": sink_logits,
-        "out": out,
+        "out": out.contiguous(),
         "lse_sa" if gated else "lse": lse.contiguous(),
         "lse_swa": lse_swa.contiguous(),
         "y_sa": y_sa.contiguous(),
@@ -264,8 +264,10 @@ _attention.register_autograd(_backward, setup_context=_setup_context)
 # ---- the function ----
 
 
-def _check(name, tensor, shape, dtypes):
+def _check(name, tensor, shape, dtypes, device=None):
     """`shape` has None where any size will do."""
+    if device is not None and tensor.device != device:
+        raise refuse(name, f"{name} is on {tensor.device}: it must be on {device}, as query is")
     if tensor.dim() != len(shape) or any(want is not None and have != want for have, want in zip(tensor.shape, shape)):
         words = ", ".join("any" if want is None else str(want) for want in shape)
         raise refuse(name, f"{name} has shape {tuple(tensor.shape)}: it must be [{words}]")
@@ -274,14 +276,18 @@ def _check(name, tensor, shape, dtypes):
         raise refuse(name, f"{name} is {str(tensor.dtype).removeprefix('torch.')}: it must be {names}")
 
 
-def _flat(name, values, count, dtype, device):
-    """lengths and the like: a tensor, or numbers that become one. Values on the CPU could be checked; kernels clamp them anyway."""
+def _flat(name, values, count, dtype, device, most=None):
+    """lengths and the like: a tensor, or numbers that become one. `most`: whole numbers of 0 to most; kernels clamp what cannot be seen here."""
     if values is None:
         return None
     if not isinstance(values, torch.Tensor):
         values = torch.tensor(values)
     if values.dim() != 1 or values.size(0) != count:
         raise refuse(name, f"{name} has shape {tuple(values.shape)}: it must be [{count}]")
+    if most is not None:
+        if values.dtype.is_floating_point or values.dtype.is_complex:
+            raise refuse(name, f"{name} is {str(values.dtype).removeprefix('torch.')}: it must be integers")
+        _check_range(name, values, most)
     return values.to(device=device, dtype=dtype).contiguous()
 
 
@@ -335,23 +341,21 @@ def attention(
     elif layout != "bnhd":
         raise refuse("layout", f"layout is {layout!r}: it must be 'bhnd' or 'bnhd'")
     batch, queries, heads, width = query.shape
-    _check("key", key, (batch, None, None, width), (query.dtype,))
+    _check("key", key, (batch, None, None, width), (query.dtype,), query.device)
     keys, kv_heads = key.size(1), key.size(2)
-    _check("value", value, (batch, keys, kv_heads, width), (query.dtype,))
+    _check("value", value, (batch, keys, kv_heads, width), (query.dtype,), query.device)
     window_sa, window_swa = windows(mode, window, window_sa, window_swa)
     for name, gate in (("gate_sa", gate_sa), ("gate_swa", gate_swa)):
         if (gate is None) == (mode == "gated"):
             raise refuse(name, f"{name} is {'missing' if gate is None else 'given'}: gate logits belong to mode gated, and it needs both")
         if gate is not None:
-            _check(name, gate, (batch, queries, heads, None), (torch.float32, query.dtype))
+            _check(name, gate, (batch, queries, heads, None), (torch.float32, query.dtype), query.device)
             if gate.size(-1) not in (1, width) or gate.dtype != gate_sa.dtype:
                 raise refuse(name, f"{name} has {gate.size(-1)} {gate.dtype} per head: it must be 1 or {width}, and both of one dtype")
     device = query.device
     sink_logits = None if sink_logits is None else _flat("sink_logits", sink_logits, heads, torch.float32, device)
-    lengths = _flat("lengths", lengths, batch, torch.int32, device)
-    query_start = _flat("query_start", query_start, batch, torch.int32, device)
-    _check_range("lengths", lengths, keys)
-    _check_range("query_start", query_start, keys - queries)
+    lengths = _flat("lengths", lengths, batch, torch.int32, device, keys)
+    query_start = _flat("query_start", query_start, batch, torch.int32, device, keys - queries)
     tensors = (query, key, value, gate_sa, gate_swa, sink_logits)
     if type(seed) is int and seed >= 2**63:
         # Operators take signed numbers; the bits are the same.

@@ -134,9 +134,11 @@ def mask(
     return _pack(starts, ends, first, shifted)
 
 
-def _options(module, settings, sliding_window, has_past):
+def _options(module, settings, sliding_window, has_past, is_causal=True):
     """The call's keywords for one layer."""
     if sliding_window is not None and settings.hybrid == "keep":
+        if not is_causal:  # w - 1 keys on each side, where a width w of ours has about half of it on each
+            return {"mode": "sliding_window", "window": (sliding_window - 1, sliding_window - 1)}
         return {"mode": "sliding_window", "window": sliding_window}
     if mode_name(settings.mode) == "full" or (has_past and settings.decode == "full"):
         return {"mode": "full"}
@@ -211,7 +213,9 @@ def forward(
     else:
         # A traced cache of fixed size cannot tell, but one query on a cache is decoding.
         has_past = queries == 1 or (attention_mask is None and queries < keys)
-    options = _options(module, settings, sliding_window, has_past)
+    if not is_causal and queries != keys:
+        raise refuse("key", f"key has {keys} tokens and query {queries}, not causal: cross-attention is not supported; keep that layer's own attention")
+    options = _options(module, settings, sliding_window, has_past, is_causal)
     if geometry is not None and geometry.shifted and options["mode"] != "sliding_window":
         raise refuse("cache", "cache drops old keys (it slides): configure(..., hybrid='replace') before generating, or give a DynamicCache()")
     options.update(causal=is_causal, scale=scaling, softcap=softcap or 0.0, sink_logits=s_aux, backend=settings.backend)
