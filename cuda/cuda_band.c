@@ -231,15 +231,14 @@ static void describe_call(const sattn_cuda_band_state *state, const sattn_proble
   describe_scale(problem, band);
 }
 
-static int32_t side(int32_t distance, int32_t most) {
+int32_t sattn_cuda_band_side(int32_t distance, int32_t most) {
   return distance < most ? distance : most;
 }
 
-/* An SWA band; in FULL one that holds everything. */
-static void use_positions(const sattn_problem *problem, sattn_cuda_band *band) {
+void sattn_cuda_band_use_positions(const sattn_problem *problem, sattn_cuda_band *band) {
   bool full = problem->mode == SATTN_FULL;
-  band->left = full ? band->keys : side(problem->left_swa, band->keys);
-  band->right = full ? band->keys : side(problem->right_swa, band->keys);
+  band->left = full ? band->keys : sattn_cuda_band_side(problem->left_swa, band->keys);
+  band->right = full ? band->keys : sattn_cuda_band_side(problem->right_swa, band->keys);
   band->key_list = band->query_list = NULL;
   band->ranges = NULL;
 }
@@ -280,7 +279,7 @@ static void use_partial(band_call *call) {
 static sattn_status run_positions(band_call *call, sattn_error *error) {
   const sattn_problem *problem = &call->plan->problem;
   sattn_cuda_band *band = &call->band;
-  use_positions(problem, band);
+  sattn_cuda_band_use_positions(problem, band);
   write_out(call->args, band);
   band->splits = splits_of(problem, &call->args->sizes);
   if (band->splits == 1) return run_pass(call, error);
@@ -309,8 +308,8 @@ static sattn_status use_slots(band_call *call, sattn_error *error) {
   sattn_cuda_band *band = &call->band;
   int32_t slots = (int32_t)call->args->permutation->length;
   bool all = problem->wrap && !sattn_cuda_permute_wraps(problem, &call->args->sizes);
-  band->left = all ? slots : side(problem->left_sa, slots);
-  band->right = all ? slots : side(problem->right_sa, slots);
+  band->left = all ? slots : sattn_cuda_band_side(problem->left_sa, slots);
+  band->right = all ? slots : sattn_cuda_band_side(problem->right_sa, slots);
   return sattn_cuda_permute_enqueue(&call->state->permute, problem, &call->args->sizes, call->args->permutation, call->workspace,
                                     &call->layout.permute, band, call->chain, error);
 }
@@ -318,7 +317,7 @@ static sattn_status use_slots(band_call *call, sattn_error *error) {
 static sattn_status run_union(band_call *call, sattn_error *error) {
   const sattn_problem *problem = &call->plan->problem;
   sattn_cuda_band *band = &call->band;
-  use_positions(problem, band);
+  sattn_cuda_band_use_positions(problem, band);
   use_partial(call);
   sattn_status status = run_pass(call, error);
   if (status != SATTN_OK) return status;
@@ -347,7 +346,7 @@ static sattn_status run_gated(band_call *call, sattn_error *error) {
   sattn_status status = use_slots(call, error);
   if (status == SATTN_OK) status = run_pass(call, error);
   if (status != SATTN_OK) return status;
-  use_positions(problem, band);
+  sattn_cuda_band_use_positions(problem, band);
   write_out(args, band);
   band->lse = array_address(&args->lse_swa, sizeof(float));
   band->finish = SATTN_BAND_GATED;

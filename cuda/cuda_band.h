@@ -37,4 +37,12 @@ void sattn_cuda_band_destroy(sattn_context *context, void *state);
 sattn_status sattn_cuda_band_enqueue(const sattn_plan *plan, void *state, const sattn_forward_args *args, sattn_cuda_chain *chain,
                                      sattn_error *error);
 
+/* ---- bands, for forward and backward ---- */
+
+/* A side of a window, at most as far as there are keys or slots. */
+int32_t sattn_cuda_band_side(int32_t distance, int32_t most);
+
+/* An SWA band over the identity order; in FULL one that holds everything. */
+void sattn_cuda_band_use_positions(const sattn_problem *problem, sattn_cuda_band *band);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda_band.h"
 #include "cuda_buffer.h"
 #include "cuda_program.h"
 #include "kernel_args.h"
@@ -281,19 +282,6 @@ static sattn_status run_pass(grad_call *call, sattn_error *error) {
   return sattn_cuda_chain_launch(call->chain, call->state->value, &keys, &call->pass, error);
 }
 
-static int32_t side(int32_t distance, int32_t most) {
-  return distance < most ? distance : most;
-}
-
-/* An SWA band; in FULL one that holds everything. */
-static void use_positions(const sattn_problem *problem, sattn_cuda_band *band) {
-  bool full = problem->mode == SATTN_FULL;
-  band->left = full ? band->keys : side(problem->left_swa, band->keys);
-  band->right = full ? band->keys : side(problem->right_swa, band->keys);
-  band->key_list = band->query_list = NULL;
-  band->ranges = NULL;
-}
-
 static sattn_status run_ranges(grad_call *call, sattn_error *error) {
   const sattn_cuda_band *band = &call->pass.band;
   int64_t kv_heads = band->heads / band->group;
@@ -326,8 +314,8 @@ static sattn_status use_slots(grad_call *call, sattn_error *error) {
   const sattn_saved *saved = call->args->saved;
   sattn_cuda_band *band = &call->pass.band;
   int32_t slots = (int32_t)saved->permutation->length;
-  band->left = side(problem->left_sa, slots);
-  band->right = side(problem->right_sa, slots);
+  band->left = sattn_cuda_band_side(problem->left_sa, slots);
+  band->right = sattn_cuda_band_side(problem->right_sa, slots);
   sattn_status status = sattn_cuda_permute_enqueue(&call->state->permute, problem, &saved->sizes, saved->permutation, call->workspace,
                                                    &call->layout.permute, band, call->chain, error);
   return status == SATTN_OK ? run_ranges(call, error) : status;
@@ -337,7 +325,7 @@ static sattn_status use_slots(grad_call *call, sattn_error *error) {
 
 static sattn_status run_union(grad_call *call, sattn_error *error) {
   sattn_cuda_band *band = &call->pass.band;
-  use_positions(&call->plan->problem, band);
+  sattn_cuda_band_use_positions(&call->plan->problem, band);
   band->finish = SATTN_BAND_PARTIAL;
   sattn_status status = run_pass(call, error);
   if (status != SATTN_OK) return status;
@@ -357,7 +345,7 @@ static sattn_status run_gated(grad_call *call, sattn_error *error) {
   sattn_status status = use_slots(call, error);
   if (status == SATTN_OK) status = run_pass(call, error);
   if (status != SATTN_OK) return status;
-  use_positions(&call->plan->problem, band);
+  sattn_cuda_band_use_positions(&call->plan->problem, band);
   call->pass.row_stats += band->batch * band->heads * band->queries;
   band->start = SATTN_BAND_CONTINUED;
   band->finish = SATTN_BAND_OUT;
@@ -394,7 +382,7 @@ sattn_status sattn_cuda_band_grad_enqueue(const sattn_plan *plan, void *opaque, 
   if (problem->uses_sa) {
     status = use_slots(&call, error);
   } else {
-    use_positions(problem, &call.pass.band);
+    sattn_cuda_band_use_positions(problem, &call.pass.band);
   }
   return status == SATTN_OK ? run_pass(&call, error) : status;
 }

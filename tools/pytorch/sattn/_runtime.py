@@ -304,6 +304,7 @@ class Placement:
 
     def _wrap(self, address, size, is_input):
         handle = ctypes.c_void_p()
+        self.buffers.append(handle)  # before anything can fail, so that it is given back
         where = self.context
         if where.cuda_device is not None:
             c.call("sattn_buffer_wrap_cuda", where.handle, address, size, ctypes.byref(handle))
@@ -311,13 +312,10 @@ class Placement:
             c.call("sattn_buffer_wrap_host", where.handle, address, size, ctypes.byref(handle))
         else:
             c.call("sattn_buffer_create", where.handle, size, ctypes.byref(handle))
-            self.buffers.append(handle)  # before anything can fail, so that it is given back
             if is_input:
                 c.call("sattn_buffer_write", handle, 0, address, size)
             else:
                 self.returns.append((handle, address, size))
-            return handle
-        self.buffers.append(handle)
         return handle
 
     def tensor(self, name):
