@@ -20,7 +20,7 @@
 
 #define TILES_PER_STRIP 8
 #define MOST_SLOTS      (1 << 30)
-#define MOST_BLOCKS     16 /* that a query of MOBA selects: a pass each */
+#define MOST_BLOCKS     SATTN_CL_SELECT_WIDE_MOST /* that a query of MOBA selects: a pass each */
 #define LOG2_E          1.4426950408889634f
 
 /* PASS of kernels/attend_cpu_rows.cl. */
@@ -277,7 +277,7 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
     if (!*kernel) status = prepare_pass(plan, pass, kernel, error);
   }
   if (status == SATTN_OK && plan->problem.mode == SATTN_MOBA) {
-    status = sattn_cl_select_prepare(plan, &state->select, error);
+    status = sattn_cl_select_prepare(plan, true, &state->select, error);
     if (status == SATTN_OK) status = sattn_cl_moba_prepare(plan->context, &state->moba, error);
   }
   if (status != SATTN_OK) {

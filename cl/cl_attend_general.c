@@ -107,7 +107,7 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
   if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
   sattn_status status = prepare_attend(plan, state, error);
   if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cl_slots_prepare(plan->context, &state->slots, error);
-  if (status == SATTN_OK && plan->problem.mode == SATTN_MOBA) status = sattn_cl_select_prepare(plan, &state->select, error);
+  if (status == SATTN_OK && plan->problem.mode == SATTN_MOBA) status = sattn_cl_select_prepare(plan, false, &state->select, error);
   if (status != SATTN_OK) {
     destroy(plan->context, state);
     return status;

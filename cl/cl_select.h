@@ -1,4 +1,4 @@
-/* Stage of the general path: MoBA's selection of blocks (kernels/select.cl). */
+/* Stage of MoBA: the selection of blocks (kernels/select.cl, select_wide.cl). */
 #ifndef SATTN_CL_SELECT_H
 #define SATTN_CL_SELECT_H
 
@@ -8,9 +8,12 @@
 
 typedef struct sattn_cl_select {
   cl_kernel means, choose;
+  int queries_at_once; /* of a work-item of `choose` */
 } sattn_cl_select;
 
-sattn_status sattn_cl_select_prepare(const sattn_plan *plan, sattn_cl_select *out_select, sattn_error *error);
+/* wide: sixteen queries in lanes, for CPUs. Needs a head_dim that is a multiple of 16 and a topk of at most SATTN_CL_SELECT_WIDE_MOST. */
+#define SATTN_CL_SELECT_WIDE_MOST 16
+sattn_status sattn_cl_select_prepare(const sattn_plan *plan, bool wide, sattn_cl_select *out_select, sattn_error *error);
 void sattn_cl_select_destroy(sattn_context *context, sattn_cl_select *select);
 
 /* Fills in the fields of params that this stage decides (block layout, means, scores, selected) and enqueues. *out_selected is the buffer

@@ -133,6 +133,7 @@ static void do_tile(const launch_arrays *arrays, const sattn_attend_cpu_params *
     const tile_place after = locate(next, p);
     io.next_row = queries_of(arrays->lists, p, after) + p->list.query_row + after.tile * 64;
     io.next_query = arrays->query + place_in(&p->query, after);
+    io.next_partial = arrays->partial + p->partial + (after.batch * (long)p->heads + after.head) * p->queries * HEAD_DIM;
   }
   tile_state t;
   load_tokens(&t, queries_of(arrays->lists, p, at), &p->list, at.tile, &b);

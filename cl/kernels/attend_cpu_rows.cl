@@ -54,7 +54,8 @@ typedef struct tile_io {
   global stored *out;
   global stored *branch;
   global float *partial; /* [n_q][HEAD_DIM] of this head */
-  global float *lse;     /* [n_q] of this head; NULL: not wanted */
+  global const float *next_partial;
+  global float *lse; /* [n_q] of this head; NULL: not wanted */
   global float *partial_lse;
   global const uchar *gate_own;
   global const uchar *gate_first;
@@ -172,7 +173,7 @@ static void store_lse(const tile_state *t, const tile_io *io) {
   }
 }
 
-/* One row of the next tile is asked for with every group that is computed. */
+/* One row of the next tile is asked for with every group that is computed, and what an earlier pass left for it. */
 INLINE void prefetch_query(tile_state *t, const tile_io *io) {
 #if SATTN_PREFETCH
   if (!io->next_row || t->ahead == 64) return;
@@ -181,6 +182,10 @@ INLINE void prefetch_query(tile_state *t, const tile_io *io) {
     global const stored *from = io->next_query + row * io->query_token + h * io->query_head;
     _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 64 / (int)sizeof(stored))
         __builtin_prefetch((const void *)(size_t)(from + x), 0, 2);
+#if STARTS_PARTIAL
+    global const float *earlier = io->next_partial + h * io->partial_head + row * (long)HEAD_DIM;
+    _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) __builtin_prefetch((const void *)(size_t)(earlier + x), 0, 2);
+#endif
   }
 #endif
 }

@@ -67,6 +67,15 @@ INLINE float sum_of(float16 v) {
   return c.x + c.y;
 }
 
+/* Whether a lane is HUGE_WEIGHT or more, or not a number: bits of floats that are not negative are ordered as integers. (any() of a vector
+ * would be a branch for every pair of lanes.) */
+INLINE int is_huge(uint16 bits) {
+  const uint8 a = max(bits.lo, bits.hi);
+  const uint4 b = max(a.lo, a.hi);
+  const uint2 c = max(b.lo, b.hi);
+  return max(c.x, c.y) >= as_uint(HUGE_WEIGHT);
+}
+
 /* Four rows of a tile: what their queries see, and their running softmax. */
 typedef struct row_group {
   const float *query; /* [4][HEAD_DIM], times the scale */
@@ -161,8 +170,8 @@ static __attribute__((noinline)) void look_again(int vectors, const row_group *r
 }
 
 /* Four rows against N vectors of 16 keys from `column` on. Leaves weights in `weight` [4][64] and adds them to the sums. Returns 1 if bases
- * were raised, -1 (and has changed nothing) if they should have been. A macro, because arrays live in registers only where every loop over
- * them has a constant bound before inlining. */
+ * were raised, -1 (and has changed nothing) if they should have been. A macro, because arrays live in registers only
+ * where every loop over them has a constant bound before inlining. */
 #define DEFINE_WEIGH(N)                                                                                                              \
   INLINE int weigh_##N(const row_group *rows, const block_keys *keys, int column, int mask, const bands *b, int look, float *weight, \
                        float *shrink) {                                                                                              \
@@ -196,9 +205,7 @@ static __attribute__((noinline)) void look_again(int vectors, const row_group *r
         total[r] = c ? total[r] + w : w;                                                                                             \
       }                                                                                                                              \
     }                                                                                                                                \
-    int16 small = total[0] < (float16)(HUGE_WEIGHT);                                                                                 \
-    EACH(r, 4) small &= total[r] < (float16)(HUGE_WEIGHT);                                                                           \
-    if (!all(small)) return -1;                                                                                                      \
+    if (is_huge(max(max(as_uint16(total[0]), as_uint16(total[1])), max(as_uint16(total[2]), as_uint16(total[3]))))) return -1;       \
     EACH(r, 4) rows->sum[r] += total[r];                                                                                             \
     return 0;                                                                                                                        \
   }
