@@ -129,8 +129,8 @@ static cpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, 
   }
   if (passes > 1) {
     uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries;
-    layout.partial = (int64_t)(sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float)) / sizeof(float));
-    layout.partial_lse = (int64_t)(sattn_carve(end, rows * sizeof(float)) / sizeof(float));
+    layout.partial = (int64_t)(sattn_carve(end, rows, (uint64_t)problem->head_dim, sizeof(float)) / sizeof(float));
+    layout.partial_lse = (int64_t)(sattn_carve(end, rows, 1, sizeof(float)) / sizeof(float));
   }
   return layout;
 }

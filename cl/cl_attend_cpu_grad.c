@@ -57,13 +57,13 @@ static cpu_grad_layout carve(const sattn_problem *problem, const sattn_sizes *si
     if (pass == 1) layout.blocks[1] = layout.blocks[0];
     sattn_cl_pack_grad_carve_sums(problem, sizes, layout.lists[pass].blocks, &layout.blocks[pass], end);
     bool wanted = problem->has_sink_logits && (pass == 0 || problem->mode == SATTN_GATED);
-    layout.deltas[pass] = wanted ? (int64_t)(sattn_carve(end, rows * sizeof(float)) / sizeof(float)) : -1;
+    layout.deltas[pass] = wanted ? (int64_t)(sattn_carve(end, rows, 1, sizeof(float)) / sizeof(float)) : -1;
   }
   sattn_cl_pack_grad_carve_keys(problem, sizes, layout.lists[passes - 1].sink_blocks, &layout.sinks, end);
   sattn_cl_pack_grad_carve_sums(problem, sizes, layout.lists[passes - 1].sink_blocks, &layout.sinks, end);
   /* Rounds may be chosen at some sizes and not at larger ones; the workspace must not be short at either. */
   if (passes == 2 || problem->kv_heads * 2 <= ITEMS_WANTED)
-    layout.partial = (int64_t)(sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float)) / sizeof(float));
+    layout.partial = (int64_t)(sattn_carve(end, rows, (uint64_t)problem->head_dim, sizeof(float)) / sizeof(float));
   return layout;
 }
 

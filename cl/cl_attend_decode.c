@@ -35,10 +35,10 @@ static sattn_decode_params carve(const sattn_problem *problem, const sattn_sizes
   sattn_decode_params params;
   memset(&params, 0, sizeof params);
   params.chunks = (int32_t)((sizes->keys + CHUNK - 1) / CHUNK);
-  uint64_t rows = (uint64_t)params.chunks * (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries;
-  params.partial = (int64_t)(sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float)) / sizeof(float));
-  params.maxima = (int64_t)(sattn_carve(end, rows * sizeof(float)) / sizeof(float));
-  params.sums = (int64_t)(sattn_carve(end, rows * sizeof(float)) / sizeof(float));
+  uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries, chunks = (uint64_t)params.chunks;
+  params.partial = (int64_t)(sattn_carve(end, rows, chunks * (uint64_t)problem->head_dim, sizeof(float)) / sizeof(float));
+  params.maxima = (int64_t)(sattn_carve(end, rows, chunks, sizeof(float)) / sizeof(float));
+  params.sums = (int64_t)(sattn_carve(end, rows, chunks, sizeof(float)) / sizeof(float));
   return params;
 }
 

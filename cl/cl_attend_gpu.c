@@ -77,8 +77,8 @@ static gpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, 
   if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
   if (!two_passes(problem)) return layout;
   uint64_t rows = (uint64_t)(sizes->batch * problem->heads * sizes->queries);
-  layout.partial = sattn_carve(end, rows * (uint64_t)problem->head_dim * sizeof(float));
-  layout.partial_lse = sattn_carve(end, rows * sizeof(float));
+  layout.partial = sattn_carve(end, rows, (uint64_t)problem->head_dim, sizeof(float));
+  layout.partial_lse = sattn_carve(end, rows, 1, sizeof(float));
   return layout;
 }
 

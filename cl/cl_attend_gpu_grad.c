@@ -87,12 +87,12 @@ static gpu_grad_layout carve(const sattn_problem *problem, const sattn_sizes *si
   uint64_t queries = (uint64_t)(sizes->batch * problem->heads * sizes->queries);
   uint64_t keys = (uint64_t)(sizes->batch * problem->kv_heads * sizes->keys), row = (uint64_t)problem->head_dim * sizeof(float);
   if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
-  layout.deltas[0] = sattn_carve(end, queries * sizeof(float));
-  layout.deltas[1] = problem->mode == SATTN_GATED ? sattn_carve(end, queries * sizeof(float)) : layout.deltas[0];
+  layout.deltas[0] = sattn_carve(end, queries, 1, sizeof(float));
+  layout.deltas[1] = problem->mode == SATTN_GATED ? sattn_carve(end, queries, 1, sizeof(float)) : layout.deltas[0];
   if (pass_count(problem) == 1) return layout;
-  layout.partial_query = sattn_carve(end, queries * row);
-  layout.partial_key = sattn_carve(end, keys * row);
-  layout.partial_value = sattn_carve(end, keys * row);
+  layout.partial_query = sattn_carve(end, queries, 1, row);
+  layout.partial_key = sattn_carve(end, keys, 1, row);
+  layout.partial_value = sattn_carve(end, keys, 1, row);
   return layout;
 }
 

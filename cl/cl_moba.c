@@ -24,11 +24,11 @@ sattn_cl_moba_lists sattn_cl_moba_carve(const sattn_problem *problem, const satt
   uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads;
   p->round_stride = 3 * entries;
   p->stride = lists.rounds * p->round_stride;
-  p->query_position = (int64_t)(sattn_carve(end, rows * (uint64_t)p->stride * sizeof(int32_t)) / sizeof(int32_t));
+  p->query_position = (int64_t)(sattn_carve(end, rows, (uint64_t)p->stride, sizeof(int32_t)) / sizeof(int32_t));
   p->query_row = p->query_position + entries;
   p->query_slot = p->query_row + entries;
-  uint64_t counts = rows * (uint64_t)lists.rounds * (uint64_t)(select->blocks + 1);
-  p->begin = (int64_t)(sattn_carve(end, counts * sizeof(int32_t)) / sizeof(int32_t));
+  uint64_t counts = (uint64_t)lists.rounds * (uint64_t)(select->blocks + 1);
+  p->begin = (int64_t)(sattn_carve(end, rows, counts, sizeof(int32_t)) / sizeof(int32_t));
   return lists;
 }
 

@@ -12,9 +12,9 @@
 sattn_cl_packed sattn_cl_pack_carve(const sattn_problem *problem, const sattn_sizes *sizes, int32_t blocks, uint64_t *end) {
   sattn_cl_packed packed;
   packed.head = (int64_t)blocks * SATTN_CL_BLOCK * problem->head_dim;
-  uint64_t bytes = (uint64_t)sizes->batch * (uint64_t)problem->kv_heads * (uint64_t)packed.head * sizeof(float);
-  packed.key = (int64_t)(sattn_carve(end, bytes) / sizeof(float));
-  packed.value = (int64_t)(sattn_carve(end, bytes) / sizeof(float));
+  uint64_t heads = (uint64_t)sizes->batch * (uint64_t)problem->kv_heads;
+  packed.key = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, sizeof(float)) / sizeof(float));
+  packed.value = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, sizeof(float)) / sizeof(float));
   return packed;
 }
 

@@ -19,7 +19,7 @@ void sattn_cl_pack_grad_carve_sums(const sattn_problem *problem, const sattn_siz
   at->grad_value = sums.value;
   at->head = sums.head;
   uint64_t heads = (uint64_t)sizes->batch * (uint64_t)problem->kv_heads;
-  at->state = (int64_t)(sattn_carve(end, heads * (uint64_t)blocks * sizeof(int32_t)) / sizeof(int32_t));
+  at->state = (int64_t)(sattn_carve(end, heads, (uint64_t)blocks, sizeof(int32_t)) / sizeof(int32_t));
   at->state_head = blocks;
 }
 
@@ -30,7 +30,7 @@ void sattn_cl_pack_grad_carve_keys(const sattn_problem *problem, const sattn_siz
   at->key = packed.key;
   at->value = packed.value;
   at->head = packed.head;
-  at->key_row = (int64_t)(sattn_carve(end, heads * (uint64_t)packed.head * sizeof(float)) / sizeof(float));
+  at->key_row = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, sizeof(float)) / sizeof(float));
 }
 
 /* ---- arguments ---- */

@@ -63,7 +63,7 @@ sattn_cl_lists sattn_cl_lists_carve(const sattn_problem *problem, const sattn_si
   layout->stride = used;
 
   uint64_t count = (uint64_t)(lists.per_batch ? sizes->batch : 1) * (uint64_t)lists.heads;
-  int64_t start = (int64_t)(sattn_carve(end, count * (uint64_t)used * sizeof(int32_t)) / sizeof(int32_t));
+  int64_t start = (int64_t)(sattn_carve(end, count, (uint64_t)used, sizeof(int32_t)) / sizeof(int32_t));
   int64_t *const arrays[] = {&layout->key_position, &layout->key_slot,      &layout->key_other,      &layout->block_first,
                              &layout->block_last,   &layout->query_row,     &layout->query_position, &layout->query_slot,
                              &layout->query_other,  &layout->sink_position, &layout->sink_slot,      &layout->sink_other,

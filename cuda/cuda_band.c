@@ -85,17 +85,17 @@ static band_layout carve(const sattn_problem *problem, const sattn_sizes *sizes,
   uint64_t results = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries, d = (uint64_t)problem->head_dim;
   if (problem->uses_sa) layout.permute = sattn_cuda_permute_carve(problem, sizes, tile_tokens_of(problem, rows), end);
   if (problem->mode == SATTN_UNION) {
-    layout.partial = sattn_carve(end, results * d * sizeof(float));
-    layout.partial_lse = sattn_carve(end, results * sizeof(float));
+    layout.partial = sattn_carve(end, results, d, sizeof(float));
+    layout.partial_lse = sattn_carve(end, results, 1, sizeof(float));
   }
   int32_t splits = most_splits(problem, sizes);
   if (splits > 1) {
     uint64_t queries = (uint64_t)(sizes->queries < MAX_SPLIT_QUERIES ? sizes->queries : MAX_SPLIT_QUERIES);
-    uint64_t parts = (uint64_t)sizes->batch * (uint64_t)problem->heads * queries * (uint64_t)splits;
-    layout.partial = sattn_carve(end, parts * d * sizeof(float));
-    layout.partial_lse = sattn_carve(end, parts * sizeof(float));
+    uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * queries;
+    layout.partial = sattn_carve(end, rows, (uint64_t)splits * d, sizeof(float));
+    layout.partial_lse = sattn_carve(end, rows, (uint64_t)splits, sizeof(float));
   }
-  if (problem->mode == SATTN_GATED) layout.first = sattn_carve(end, results * d * sattn_dtype_size(problem->dtype));
+  if (problem->mode == SATTN_GATED) layout.first = sattn_carve(end, results, d, sattn_dtype_size(problem->dtype));
   return layout;
 }
 

@@ -44,16 +44,16 @@ static grad_layout carve(const sattn_problem *problem, const sattn_sizes *sizes,
   uint64_t queries = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries;
   uint64_t keys = (uint64_t)sizes->batch * (uint64_t)problem->kv_heads * (uint64_t)sizes->keys;
   uint64_t branches = problem->mode == SATTN_GATED ? 2 : 1, width = (uint64_t)problem->head_dim * sizeof(float);
-  layout.row_stats = sattn_carve(end, branches * queries * sizeof(sattn_cuda_grad_row));
-  layout.deltas = sattn_carve(end, branches * queries * sizeof(float));
+  layout.row_stats = sattn_carve(end, queries, branches, sizeof(sattn_cuda_grad_row));
+  layout.deltas = sattn_carve(end, queries, branches, sizeof(float));
   if (problem->uses_sa) {
     layout.permute = sattn_cuda_permute_carve(problem, sizes, query_rows / pack_of(problem, query_rows), end);
-    layout.key_ranges = sattn_carve(end, list_rows(problem, sizes) * (uint64_t)tiles_of(sizes->keys, key_rows) * 2 * sizeof(uint32_t));
+    layout.key_ranges = sattn_carve(end, list_rows(problem, sizes), (uint64_t)tiles_of(sizes->keys, key_rows) * 2, sizeof(uint32_t));
   }
   if (problem->mode == SATTN_UNION || problem->mode == SATTN_GATED) {
-    layout.partial_query = sattn_carve(end, queries * width);
-    layout.partial_key = sattn_carve(end, keys * width);
-    layout.partial_value = sattn_carve(end, keys * width);
+    layout.partial_query = sattn_carve(end, queries, 1, width);
+    layout.partial_key = sattn_carve(end, keys, 1, width);
+    layout.partial_value = sattn_carve(end, keys, 1, width);
   }
   return layout;
 }

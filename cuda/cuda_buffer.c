@@ -96,6 +96,9 @@ sattn_status sattn_buffer_wrap_cuda(sattn_context *context, sattn_cu_pointer mem
   if (!context || context->ops != &sattn_cuda_backend) {
     return sattn_fail(out_error, SATTN_INVALID_ARGUMENT, "context", "must be a context of the CUDA backend");
   }
+  if (bytes > INT64_MAX) {
+    return sattn_fail(out_error, SATTN_INVALID_ARGUMENT, "bytes", "bytes is %llu: it must be below 2^63", (unsigned long long)bytes);
+  }
   if (!memory && bytes) return sattn_fail(out_error, SATTN_INVALID_ARGUMENT, "memory", "0 with %llu bytes", (unsigned long long)bytes);
   sattn_buffer *buffer = calloc(1, sizeof *buffer);
   if (!buffer) return sattn_fail(out_error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a buffer handle");

@@ -51,12 +51,12 @@ sattn_permute_layout sattn_cuda_permute_carve(const sattn_problem *problem, cons
   uint64_t tiles = (uint64_t)((sizes->queries + tile_tokens - 1) / tile_tokens);
   uint64_t keys = (uint64_t)list_keys(problem, sizes), blocks = (keys + SATTN_BAND_BLOCK - 1) / SATTN_BAND_BLOCK;
   sattn_permute_layout layout;
-  layout.keys = sattn_carve(end, rows * keys * sizeof(uint64_t));
-  layout.queries = sattn_carve(end, rows * (uint64_t)sizes->queries * sizeof(uint64_t));
-  layout.ranges = sattn_carve(end, rows * tiles * 2 * sizeof(uint32_t));
-  layout.block_slots = sattn_carve(end, rows * blocks * sizeof(uint32_t));
+  layout.keys = sattn_carve(end, rows, keys, sizeof(uint64_t));
+  layout.queries = sattn_carve(end, rows, (uint64_t)sizes->queries, sizeof(uint64_t));
+  layout.ranges = sattn_carve(end, rows, tiles * 2, sizeof(uint32_t));
+  layout.block_slots = sattn_carve(end, rows, blocks, sizeof(uint32_t));
   /* As many chunks as there can be: their number does not grow evenly with the length of the order. */
-  layout.counts = sattn_carve(end, rows * MAX_CHUNKS * KINDS * sizeof(uint32_t));
+  layout.counts = sattn_carve(end, rows, MAX_CHUNKS * KINDS, sizeof(uint32_t));
   return layout;
 }
 

@@ -82,6 +82,15 @@ sattn_status sattn_dispatch_choose(const sattn_dispatch *dispatch, const sattn_p
   return SATTN_OK;
 }
 
+uint64_t sattn_carve(uint64_t *end, uint64_t rows, uint64_t entries, uint64_t element) {
+  uint64_t bytes = 0, at = 0;
+  bool fits =
+      sattn_checked_multiply(rows, entries, &bytes) && sattn_checked_multiply(bytes, element, &bytes) && sattn_checked_add(*end, 255, &at);
+  at = at / 256 * 256;
+  if (!fits || !sattn_checked_add(at, bytes, end)) *end = UINT64_MAX;
+  return at;
+}
+
 static uint64_t bytes_of(int64_t batch, int64_t tokens, int64_t heads, uint64_t width) {
   uint64_t bytes = width;
   bool fits = sattn_checked_multiply(bytes, (uint64_t)batch, &bytes) && sattn_checked_multiply(bytes, (uint64_t)tokens, &bytes) &&

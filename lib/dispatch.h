@@ -42,13 +42,10 @@ typedef struct sattn_choice {
 sattn_status sattn_dispatch_choose(const sattn_dispatch *dispatch, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
                                    sattn_choice *out_choice, sattn_plan_info *info, sattn_error *error);
 
-/* Takes `bytes` from a workspace: returns their offset and moves *end behind them. Offsets are multiples of 256, as good as any device
- * wants. Start with *end = 0 to ask for the size, or = args->workspace_offset to place arrays. */
-static inline uint64_t sattn_carve(uint64_t *end, uint64_t bytes) {
-  uint64_t at = (*end + 255) / 256 * 256;
-  *end = at + bytes;
-  return at;
-}
+/* Takes rows * entries * element bytes from a workspace: returns their offset and moves *end behind them. Offsets are multiples of 256, as
+ * good as any device wants. Start with *end = 0 to ask for the size, or = args->workspace_offset to place arrays. What does not fit in 64
+ * bits makes *end UINT64_MAX for good, which no plan accepts. */
+uint64_t sattn_carve(uint64_t *end, uint64_t rows, uint64_t entries, uint64_t element);
 
 /* Bytes of query, key and LSE arrays at the maxima; UINT64_MAX where they do not fit in 64 bits. For the device's single-allocation limit.
  */

@@ -127,13 +127,13 @@ static int64_t chunk_of(int64_t keys) {
 sattn_slots_layout sattn_slots_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   sattn_slots_layout layout = {0, 0, 0};
   uint64_t rows = (uint64_t)(batch_rows(problem, sizes) * head_rows(problem));
-  layout.slots = sattn_carve(end, rows * (uint64_t)sizes->keys * sizeof(uint32_t));
+  layout.slots = sattn_carve(end, rows, (uint64_t)sizes->keys, sizeof(uint32_t));
   if (!compacts(problem)) return layout;
-  layout.compact = sattn_carve(end, rows * (uint64_t)sizes->keys * sizeof(uint32_t));
+  layout.compact = sattn_carve(end, rows, (uint64_t)sizes->keys, sizeof(uint32_t));
   /* The number of chunks does not grow evenly with keys; this bound does, so a plan's maxima cover every smaller call. */
   int64_t most_chunks = (sizes->keys + MIN_CHUNK - 1) / MIN_CHUNK;
   if (most_chunks > MAX_CHUNKS) most_chunks = MAX_CHUNKS;
-  layout.counts = sattn_carve(end, rows * (uint64_t)most_chunks * sizeof(uint32_t));
+  layout.counts = sattn_carve(end, rows, (uint64_t)most_chunks, sizeof(uint32_t));
   return layout;
 }
 
@@ -180,9 +180,10 @@ sattn_select_layout sattn_select_carve(const sattn_problem *problem, const sattn
   layout.places = problem->topk < layout.blocks ? problem->topk : layout.blocks;
   uint64_t rows = (uint64_t)(sizes->batch * problem->heads * sizes->queries);
   int64_t padded = (layout.blocks + 15) / 16 * 16; /* OpenCL keeps sixteen means side by side */
-  layout.means = sattn_carve(end, (uint64_t)(sizes->batch * problem->kv_heads * padded * problem->head_dim) * sizeof(float));
-  layout.scores = sattn_carve(end, rows * (uint64_t)layout.places * sizeof(float));
-  layout.selected = sattn_carve(end, rows * (uint64_t)layout.places * sizeof(uint32_t));
+  layout.means =
+      sattn_carve(end, (uint64_t)sizes->batch * (uint64_t)problem->kv_heads, (uint64_t)(padded * problem->head_dim), sizeof(float));
+  layout.scores = sattn_carve(end, rows, (uint64_t)layout.places, sizeof(float));
+  layout.selected = sattn_carve(end, rows, (uint64_t)layout.places, sizeof(uint32_t));
   return layout;
 }
 
@@ -203,7 +204,7 @@ sattn_grad_layout sattn_grad_carve(const sattn_problem *problem, const sattn_siz
   memset(&layout, 0, sizeof layout);
   uint64_t branches = problem->mode == SATTN_GATED ? 2 : 1;
   if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
-  layout.deltas = sattn_carve(end, branches * (uint64_t)(sizes->batch * problem->heads * sizes->queries) * sizeof(float));
+  layout.deltas = sattn_carve(end, (uint64_t)(sizes->batch * problem->heads * sizes->queries), branches, sizeof(float));
   return layout;
 }
 

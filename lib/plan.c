@@ -23,8 +23,8 @@ static sattn_status check_passes(uint32_t passes, sattn_error *error) {
 }
 
 static sattn_status check_allocation(const sattn_context *context, const char *what, uint64_t bytes, sattn_error *error) {
-  uint64_t most = context->device.max_allocation_bytes;
-  if (most == 0 || bytes <= most) return SATTN_OK;
+  uint64_t most = context->device.max_allocation_bytes; /* 0: not known; UINT64_MAX bytes are too many for any */
+  if (bytes < UINT64_MAX && (most == 0 || bytes <= most)) return SATTN_OK;
   return sattn_fail(error, SATTN_OUT_OF_MEMORY, "maxima",
                     "maxima need %" PRIu64 " bytes for %s: device %s allows at most %" PRIu64 " bytes in one allocation", bytes, what,
                     context->device.id, most);

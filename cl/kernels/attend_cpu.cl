@@ -29,7 +29,7 @@ typedef struct tile_place {
 INLINE tile_place locate(long item, const sattn_attend_cpu_params *p) {
   const long columns = p->heads / HEADS_PER_TILE, each = columns * p->tiles, rest = each - 1 - item % each;
   const int strip = rest / (columns * p->strip), width = min(p->strip, p->tiles - strip * p->strip);
-  const int inside = rest - strip * columns * p->strip;
+  const long inside = rest - strip * columns * p->strip; /* heads times tiles of a strip */
   tile_place place;
   place.batch = item / each;
   place.head = inside / width * HEADS_PER_TILE;
@@ -38,7 +38,7 @@ INLINE tile_place locate(long item, const sattn_attend_cpu_params *p) {
 }
 
 INLINE global const int *list_of(global const int *lists, const sattn_attend_cpu_params *p, tile_place at) {
-  return lists + (at.batch * p->lists_per_batch + (p->list_heads > 1 ? at.head / p->group : 0)) * p->list.stride;
+  return lists + (at.batch * (long)p->lists_per_batch + (p->list_heads > 1 ? at.head / p->group : 0)) * p->list.stride;
 }
 
 /* The list of queries: in MoBA each query head has its own. */

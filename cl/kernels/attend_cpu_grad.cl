@@ -186,7 +186,7 @@ INLINE void set_io(grad_io *io, const launch_arrays *arrays, const sattn_attend_
 
 INLINE void set_keys(tile_keys *keys, const launch_arrays *arrays, const sattn_attend_cpu_grad_params *p, int batch, int kv_head) {
   const long pack = batch * (long)(p->heads / p->group) + kv_head;
-  keys->list = arrays->lists + (batch * p->lists_per_batch + (p->list_heads > 1 ? kv_head : 0)) * p->list.stride;
+  keys->list = arrays->lists + (batch * (long)p->lists_per_batch + (p->list_heads > 1 ? kv_head : 0)) * p->list.stride;
   keys->key = arrays->packed + p->blocks.key + pack * p->blocks.head;
   keys->value = arrays->packed + p->blocks.value + pack * p->blocks.head;
   keys->sink_key = arrays->packed + p->sinks.key + pack * p->sinks.head;
