@@ -314,16 +314,16 @@ static sattn_status run(work *w, sattn_error *error) {
   const sattn_queue queue = {NULL};
   sattn_event event = {NULL};
   sattn_status status = sattn_forward(w->plan, &w->forward, queue, NULL, 0, &event, error);
-  if (status != SATTN_OK) return status;
-  if (w->backward) {
+  if (status == SATTN_OK && w->backward) {
     sattn_event first = event;
     event.native = NULL;
     status = sattn_backward(w->plan, &w->gradient, queue, &first, first.native != NULL ? 1 : 0, &event, error);
-    /* Forward may still be running on memory that is about to be freed. */
     sattn_status waited = sattn_event_wait(w->context, first, status == SATTN_OK ? error : NULL);
     sattn_event_release(w->context, &first);
     if (status == SATTN_OK) status = waited;
   }
+  /* A pass that the driver failed may have enqueued a part of itself, which runs on memory that is about to be freed. */
+  if (status != SATTN_OK) (void)sattn_queue_finish(w->context, queue, NULL);
   sattn_status waited = sattn_event_wait(w->context, event, status == SATTN_OK ? error : NULL);
   sattn_event_release(w->context, &event);
   return status != SATTN_OK ? status : waited;

@@ -129,7 +129,8 @@ typedef struct sattn_forward_args {
 
 SATTN_API void sattn_forward_args_init(sattn_forward_args *args);
 
-/* Enqueues the forward pass after the events of wait_list. Returns once it is enqueued and flushed, without waiting for the device.
+/* Enqueues the forward pass after the events of wait_list. Returns once it is enqueued and flushed, without waiting for the device. If only
+ * flushing fails (SATTN_DRIVER_ERROR), the whole pass is in the queue: sattn_queue_finish completes it.
  * out_event (may be NULL) receives the event that ends the last kernel; the caller owns it. All memory named in args is in use until then.
  * A call with nothing to do (batch or queries of 0) enqueues nothing and gives the event {NULL} at once, whatever wait_list holds.
  * On an out-of-order queue kernels are chained by events; the context's own queue ({NULL}) is in order. */

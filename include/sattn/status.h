@@ -5,6 +5,8 @@
  * - Every function that can fail returns a sattn_status and takes, as its last parameter, a sattn_error that receives the message.
  *   The error may be NULL. Parameters named out_* are written only on success, with one documented exception: out_error itself.
  * - A refused call has no effect: nothing was enqueued, no output was written, every object is as before and stays usable.
+ *   An asynchronous call whose driver fails in the middle (SATTN_DRIVER_ERROR) gives no event, but what it enqueued so far may still run:
+ *   call sattn_queue_finish before its arrays are read or freed.
  * - Structs that the caller fills begin with `struct_size` and have an _init function. Call it first, then change what differs:
  *   all fields of an initialised struct mean the default. A struct of an older library version (smaller struct_size) is accepted,
  *   and what it lacks takes its default; a struct_size of zero, or larger than the library knows, is refused.

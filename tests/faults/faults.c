@@ -52,8 +52,10 @@ static sattn_status run_open(test_run *run, test_result *out_result, const char 
     return error->status;
   }
   sattn_error other;
-  if (!run->call->backward && sattn_queue_finish(run->context, queue, &other) == SATTN_OK && !test_run_untouched(run, &other))
+  if (!run->call->backward && sattn_queue_finish(run->context, queue, &other) == SATTN_OK && !test_run_untouched(run, &other)) {
     *out_written = "outputs were written";
+    (void)test_run_fetch(run, out_result, &other);
+  }
   return status;
 }
 

@@ -15,7 +15,7 @@ void faults_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void faults_call(test_call *call, sattn_mode mode, int64_t head_dim);
 
 /* Makes a context (unless given), runs the call, gives everything back. After a failure of a forward call nothing may have been written:
- * *out_written is then NULL or a sentence. */
+ * *out_written is then NULL or a sentence, and out_result what was written once the queue was finished. */
 sattn_status faults_run(sattn_context *context, const char *device, const test_call *call, test_result *out_result,
                         const char **out_written, sattn_error *error);
 
