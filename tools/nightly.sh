@@ -18,7 +18,7 @@
 #   analyzers    the clang static analyzer and cppcheck, no finding
 #   faults       each driver call and each allocation fails in turn, in more modes; ten thousand calls leave nothing behind
 #   devices      OpenCL devices without half, double, subgroups, with little local memory, small work-groups, small allocations
-#   intel        the OpenCL suite on Intel's CPU runtime, taken from PyPI
+#   intel        the OpenCL suite and all vectors on Intel's CPU runtime, taken from PyPI; a part of the suite with optimised kernels
 #
 # SATTN_NIGHTLY_SECONDS replaces the ten minutes. The short forms of torture, fuzz, threads and faults are ordinary tests.
 # Build folders are build-nightly-*. The last line is `N passed, N failed`; the exit status is 0 only if something passed and nothing failed.
@@ -42,15 +42,18 @@ check() {
   else
     failed=$((failed + 1))
     echo "FAILED  $name: $*"
+    grep -E -m 20 '(^|[^_a-z])(error|warning|FAILED|runtime error)' "$log"
     tail -n 40 "$log"
   fi
 }
 
-# build FOLDER CMAKE_ARGUMENT...
+# build FOLDER CMAKE_ARGUMENT...: all of it, or what `targets` names
+targets=
 build() {
-  folder=$1
+  tree=$1
   shift
-  cmake -S . -B "$folder" -DSATTN_CUDA=OFF "$@" && cmake --build "$folder" --parallel "$(nproc)"
+  # shellcheck disable=SC2086
+  cmake -S . -B "$tree" -DSATTN_CUDA=OFF "$@" && cmake --build "$tree" --parallel "$(nproc)" ${targets:+--target $targets}
 }
 
 compilers() {
@@ -66,7 +69,7 @@ sanitizers() {
 
 valgrind_units() {
   check 'valgrind: build' build build-nightly-valgrind -DCMAKE_BUILD_TYPE=RelWithDebInfo
-  for program in attention buffer context dynlib error host permutation_object plan region rows trace validate version; do
+  for program in attention buffer context dispatch dynlib error half host permutation_object plan region rows trace validate version; do
     check "valgrind: unit_$program" env OCL_ICD_VENDORS=/nowhere valgrind -q --error-exitcode=9 --leak-check=full "build-nightly-valgrind/bin/unit_$program"
   done
 }
@@ -77,6 +80,10 @@ families() {
     check "vectors, kernels $family" env SATTN_KERNELS=$family python3 tests/vectors/run.py build-nightly/bin/sattn --backend opencl \
       build-nightly/tests/vectors/cases
   done
+  check 'vectors, kernels cpu without AVX-512' env SATTN_KERNELS=cpu SATTN_BUILD_OPTIONS='-cl-opt-disable -DSATTN_NO_AVX512' \
+    python3 tests/vectors/run.py build-nightly/bin/sattn --backend opencl build-nightly/tests/vectors/cases
+  check 'large scores, kernels cpu without AVX-512' env SATTN_KERNELS=cpu SATTN_BUILD_OPTIONS='-cl-opt-disable -DSATTN_NO_AVX512' \
+    build-nightly/bin/conformance --backend opencl --case '*large-scores/*' --case '*large-logits/*' --case '*garbage*'
 }
 
 methods() {
@@ -142,7 +149,10 @@ fuzz() {
     echo 'not checked: fuzzing (clang is needed)'
     return
   fi
+  # Nothing else: the C++ compiler, which builds the simulated GPU, need not be clang and know the fuzzer's flags.
+  targets='fuzz_npy fuzz_options fuzz_plan'
   check 'fuzz: build' build build-nightly-fuzz -DCMAKE_C_COMPILER=clang -DSATTN_FUZZ=ON -DSATTN_OPENCL=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo
+  targets=
   for program in npy options plan; do
     mkdir -p "build-nightly-fuzz/corpus-$program"
     check "fuzz_$program, $seconds s" "build-nightly-fuzz/bin/fuzz_$program" -max_total_time="$seconds" -max_len=700 \
@@ -202,6 +212,25 @@ devices() {
   on_device 'a GPU with 4 KiB of local memory and groups of 16' gpu,no-fp16,no-fp64,no-subgroups,local=4096,group=16
 }
 
+# on_intel NAME [VARIABLE=VALUE]... COMMAND...: keeps the names of the programs that were built
+on_intel() {
+  what=$1
+  shift
+  check "Intel's CPU runtime, $what" env SATTN_TRACE=build "$@"
+  grep '^sattn:build: ' "$log" >>"$folder/trace"
+}
+
+# all_built TRACE: every program of cl/*.c, which is named by its last file, stands in the trace
+all_built() {
+  names=$(grep -oh '[a-z_]*\.cl", *NULL' cl/*.c | sed 's/".*//' | sort -u)
+  missing=
+  for name in $names; do
+    grep -q "^sattn:build: $name: " "$1" || missing="$missing $name"
+  done
+  echo "$names"
+  [ -n "$names" ] && [ -z "$missing" ] || { echo "not built: $missing" && return 1; }
+}
+
 intel() {
   folder=$PWD/build-nightly-intel
   check 'release build' build build-nightly
@@ -218,10 +247,24 @@ intel() {
     echo "$folder/driver/libintelocl.so" >"$folder/vendors/intel.icd"
   fi
   export OCL_ICD_VENDORS="$folder/vendors" LD_LIBRARY_PATH="$folder/driver" SATTN_CACHE_DIR="$folder/cache"
-  check "Intel's CPU runtime: conformance" build-nightly/bin/conformance --backend opencl
-  check "Intel's CPU runtime: vectors" build-nightly/bin/vectors --backend opencl build-nightly/tests/vectors/cases
-  check "Intel's CPU runtime: threads" build-nightly/bin/threads --backend opencl
-  check "Intel's CPU runtime: torture, 60 s" build-nightly/bin/sattn-torture --seconds 60 --backends opencl --folder build-nightly/torture-intel
+  : >"$folder/trace"
+  # When it optimises, this runtime takes 5 to 60 seconds for one of the hundreds of programs of the suite. So everything runs once without
+  # optimisation, and what reaches every family, mode, gradient, option and storage type once more as users have it.
+  for family in auto gpu general; do
+    on_intel "not optimised: conformance, kernels $family" SATTN_BUILD_OPTIONS=-cl-opt-disable SATTN_KERNELS=$family \
+      build-nightly/bin/conformance --backend opencl --skip 'many-calls/*'
+    on_intel "not optimised: vectors, kernels $family" SATTN_BUILD_OPTIONS=-cl-opt-disable SATTN_KERNELS=$family \
+      build-nightly/bin/vectors --backend opencl build-nightly/tests/vectors/cases
+  done
+  on_intel 'not optimised: permutations drawn' SATTN_BUILD_OPTIONS=-cl-opt-disable build-nightly/bin/unit_draw
+  for family in auto gpu general; do
+    on_intel "optimised: a part of the suite, kernels $family" SATTN_KERNELS=$family build-nightly/bin/conformance --backend opencl \
+      --case 'sets/*' --case 'sets-with-options/*' --case 'every-kernel/*' --case 'every-gradient/*' --case 'half-types/*' --case merge
+  done
+  on_intel threads SATTN_BUILD_OPTIONS=-cl-opt-disable build-nightly/bin/threads --backend opencl
+  on_intel 'torture, 60 s' SATTN_BUILD_OPTIONS=-cl-opt-disable build-nightly/bin/sattn-torture --seconds 60 --backends opencl \
+    --folder build-nightly/torture-intel
+  check "Intel's CPU runtime, every kernel file was built" all_built "$folder/trace"
   unset OCL_ICD_VENDORS LD_LIBRARY_PATH SATTN_CACHE_DIR
 }
 
