@@ -145,6 +145,23 @@ static void moba_ties(test_env *env) {
   test_check_sets(env, &call, "two-way");
 }
 
+/* A block with a NaN scores -infinity: it comes after all others, and the queries that chose others never meet it. */
+static void moba_nan_scores(test_env *env) {
+  for (int bad = 0; bad < 3; ++bad) {
+    test_call call;
+    test_call_init(&call, SATTN_MOBA, 1, 16, 64, 1, 1, 64);
+    call.attention.block = 8;
+    call.attention.topk = 3;
+    test_call_fill(&call, &env->random, 1.0);
+    float *q = test_call_edit(&call, TEST_QUERY);
+    float *k = test_call_edit(&call, TEST_KEY);
+    for (int64_t i = 0; i < 16 * 64; ++i) q[i] = i % 64 == 0;
+    for (int64_t i = 0; i < 64 * 64; ++i) k[i] = i % 64 == 0 ? 2 : 0;
+    k[(bad * 8 + 3) * 64] = (float)NAN;
+    test_check_oracle(env, &call, "equal blocks but one");
+  }
+}
+
 /* P-S2: a window as long as the sequence keeps causality. */
 static void long_windows(test_env *env) {
   static const int64_t widths[] = {7, 8, 9, 1000, INT32_MAX, INT64_MAX / 2};
@@ -181,6 +198,7 @@ void cases_visible(test_suite *suite) {
   test_case_run(suite, "alignment", alignment);
   test_case_run(suite, "moba-blocks", moba_blocks);
   test_case_run(suite, "moba-ties", moba_ties);
+  test_case_run(suite, "moba-nan-scores", moba_nan_scores);
   test_case_modes(suite, "long-windows", MODES_WINDOW, long_windows);
   test_case_modes(suite, "unbounded-sides", MODES_WINDOW, unbounded_sides);
 }
