@@ -22,6 +22,7 @@ RUNS = [
     ("long", "--modes full,sa --n 8192 --repeat 2"),
     ("storage", "--modes sa --n 2048 --head-dim 64,128 --dtype fp32,bf16 --repeat 5"),
     ("grouped", "--modes sa --n 2048 --head-dim 128 --heads 16 --kv-heads 4 --repeat 5"),
+    ("blocks", "--modes sa,moba --n 8192 --repeat 5"),
     ("decode", "--modes full --n 8192,32768 --queries 1 --repeat 5"),
 ]
 
@@ -71,6 +72,7 @@ def measure(tool):
         "sa: share at d = 64 / d = 128": share(r["storage"], dtype="fp32", head_dim=64) / share(r["storage"], dtype="fp32", head_dim=128),
         "sa: bf16 / fp32, d = 64": seconds(r["storage"], dtype="bf16", head_dim=64) / seconds(r["storage"], dtype="fp32", head_dim=64),
         "sa: peak / groups of 4, d = 128": 1 / share(r["grouped"], mode="sa"),
+        "moba / sa, per pair, 8192": pick(r["blocks"], mode="sa")["useful_gflops"] / pick(r["blocks"], mode="moba")["useful_gflops"],
         "permutation / 4 % of sa, 8192": long_sa["permute_seconds"] / long_sa["seconds_min"] / 0.04,
         "decode 32768 / 8192 / 4": seconds(r["decode"], n=32768) / seconds(r["decode"], n=8192) / 4,
         "decode 8192 / sa, two-way, 2048": seconds(r["decode"], n=8192) / seconds(r["two-way"], n=2048),
