@@ -97,6 +97,7 @@ expect 0 '"visible_pairs": 2080' bench --backend reference --n 64 --heads 1 --he
 expect 2 "--repeat" bench --repeat 0
 expect 1 "--n -1: must be" bench --n -1
 expect 1 "--heads 0: must be" bench --heads 0
+expect 1 "exceed 2^63" bench --backend reference --batch 2147483647 --heads 2147483647 --n 2147483647 --repeat 1
 expect 1 "--n -1: must be" permute --n -1 --out "$folder/no.npy"
 expect 1 "opencl:00" attend --device opencl:00 --q "$q" --k "$k" --v "$v" --mode full --out "$folder/no.npy"
 expect 2 "twice" bench --modes sa,sa

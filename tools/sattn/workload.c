@@ -1,6 +1,7 @@
 /* Device arrays of one size. */
 #include "workload.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,8 +94,20 @@ static bool make_gradients(sattn_workload *w, uint64_t *state, sattn_report *rep
          new_tensor(w, n->keys, w->kv_heads, &w->grad_value, report);
 }
 
+/* Whether the bytes of an array can be counted: 8 for an element, more than any here has. */
+static bool is_countable(const sattn_workload *w, int64_t tokens, int64_t heads) {
+  const int64_t factors[] = {w->sizes.batch, tokens, heads, w->head_dim};
+  int64_t room = INT64_MAX / 8;
+  for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) room /= factors[i] > 0 ? factors[i] : 1;
+  return room > 0;
+}
+
 bool sattn_workload_create(sattn_workload *w, const void *query, const void *key, const void *value, uint64_t seed, sattn_report *report) {
   uint64_t state = seed;
+  if (!is_countable(w, w->sizes.queries, w->heads) || !is_countable(w, w->sizes.keys, w->kv_heads))
+    return sattn_tool_refuse(report,
+                             "batch %" PRId64 ", %" PRId64 " keys, %" PRId64 " heads of %" PRId64 ": an array would exceed 2^63 bytes",
+                             w->sizes.batch, w->sizes.keys, w->heads, w->head_dim);
   int64_t rows = w->sizes.batch * w->sizes.queries * w->heads;
   w->buffer_count = 0;
   return new_tensor(w, w->sizes.queries, w->heads, &w->query, report) && fill(w, w->query.buffer, query, &state, report) &&
