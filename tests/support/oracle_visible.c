@@ -144,7 +144,7 @@ static double block_score(const test_head *head, const float *query, int64_t blo
 /* Marks the blocks that the query at `position` selects. */
 static void select_blocks(test_head *head, const float *query, int64_t position, unsigned char *chosen) {
   const sattn_attention *a = &head->call->attention;
-  int64_t count = (head->n + a->block - 1) / a->block;
+  int64_t count = (head->n - 1) / a->block + 1; /* a block may hold 2^63 - 1 tokens */
   int64_t own = position / a->block;
   double *score = malloc((size_t)count * sizeof *score);
   memset(chosen, 0, (size_t)count);
