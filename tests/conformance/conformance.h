@@ -67,6 +67,7 @@ void cases_numerics(test_suite *suite);
 void cases_decode(test_suite *suite);
 void cases_shapes(test_suite *suite);
 void cases_layouts(test_suite *suite);
+void cases_far(test_suite *suite);
 void cases_options(test_suite *suite);
 void cases_repeat(test_suite *suite);
 void cases_refusals(test_suite *suite);

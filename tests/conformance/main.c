@@ -8,6 +8,7 @@ static void all_cases(test_suite *suite) {
   cases_decode(suite);
   cases_shapes(suite);
   cases_layouts(suite);
+  cases_far(suite);
   cases_options(suite);
   cases_repeat(suite);
   cases_refusals(suite);
