@@ -80,6 +80,10 @@ families() {
     check "vectors, kernels $family" env SATTN_KERNELS=$family python3 tests/vectors/run.py build-nightly/bin/sattn --backend opencl \
       build-nightly/tests/vectors/cases
   done
+  for family in cpu gpu general; do
+    check "rows far apart, kernels $family" env SATTN_KERNELS=$family SATTN_BUILD_OPTIONS=-cl-opt-disable \
+      build-nightly/bin/conformance --backend opencl --case 'far-apart/*'
+  done
   check 'vectors, kernels cpu without AVX-512' env SATTN_KERNELS=cpu SATTN_BUILD_OPTIONS='-cl-opt-disable -DSATTN_NO_AVX512' \
     python3 tests/vectors/run.py build-nightly/bin/sattn --backend opencl build-nightly/tests/vectors/cases
   check 'large scores, kernels cpu without AVX-512' env SATTN_KERNELS=cpu SATTN_BUILD_OPTIONS='-cl-opt-disable -DSATTN_NO_AVX512' \
@@ -249,18 +253,16 @@ intel() {
   export OCL_ICD_VENDORS="$folder/vendors" LD_LIBRARY_PATH="$folder/driver" SATTN_CACHE_DIR="$folder/cache"
   : >"$folder/trace"
   # When it optimises, this runtime takes 5 to 60 seconds for one of the hundreds of programs of the suite. So everything runs once without
-  # optimisation, and what reaches every family, mode, gradient, option and storage type once more as users have it.
+  # optimisation, in every family of kernels, and what reaches every mode, gradient and storage type once more as users have it.
   for family in auto gpu general; do
     on_intel "not optimised: conformance, kernels $family" SATTN_BUILD_OPTIONS=-cl-opt-disable SATTN_KERNELS=$family \
-      build-nightly/bin/conformance --backend opencl --skip 'many-calls/*'
+      build-nightly/bin/conformance --backend opencl
     on_intel "not optimised: vectors, kernels $family" SATTN_BUILD_OPTIONS=-cl-opt-disable SATTN_KERNELS=$family \
       build-nightly/bin/vectors --backend opencl build-nightly/tests/vectors/cases
   done
   on_intel 'not optimised: permutations drawn' SATTN_BUILD_OPTIONS=-cl-opt-disable build-nightly/bin/unit_draw
-  for family in auto gpu general; do
-    on_intel "optimised: a part of the suite, kernels $family" SATTN_KERNELS=$family build-nightly/bin/conformance --backend opencl \
-      --case 'sets/*' --case 'sets-with-options/*' --case 'every-kernel/*' --case 'every-gradient/*' --case 'half-types/*' --case merge
-  done
+  on_intel 'optimised: a part of the suite' build-nightly/bin/conformance --backend opencl \
+    --case 'sets/*' --case 'sets-with-options/*' --case 'every-kernel/*' --case 'every-gradient/*' --case 'half-types/*' --case merge
   on_intel threads SATTN_BUILD_OPTIONS=-cl-opt-disable build-nightly/bin/threads --backend opencl
   on_intel 'torture, 60 s' SATTN_BUILD_OPTIONS=-cl-opt-disable build-nightly/bin/sattn-torture --seconds 60 --backends opencl \
     --folder build-nightly/torture-intel
