@@ -228,8 +228,8 @@ on_intel() {
 all_built() {
   names=$(grep -oh '[a-z_]*\.cl", *NULL' cl/*.c | sed 's/".*//' | sort -u)
   missing=
-  for name in $names; do
-    grep -q "^sattn:build: $name: " "$1" || missing="$missing $name"
+  for program in $names; do
+    grep -q "^sattn:build: $program: " "$1" || missing="$missing $program"
   done
   echo "$names"
   [ -n "$names" ] && [ -z "$missing" ] || { echo "not built: $missing" && return 1; }
