@@ -132,7 +132,7 @@ const test_child opencl_children[] = {{"attend", child_attend},
 /* ---- folders ---- */
 
 static void make_folder(char *path, size_t capacity) {
-  const char *parent = getenv("SATTN_CACHE_DIR");
+  const char *parent = getenv("XDG_CACHE_HOME");
   if (!parent || !*parent) parent = "/tmp";
   mkdir(parent, 0777);
   snprintf(path, capacity, "%s/test-XXXXXX", parent);
@@ -199,6 +199,26 @@ static void cache_across_processes(test_env *env) {
   expect_child(env, "read-only cache", "attend", environment);
   chmod(folder, 0755);
   remove_folder(folder);
+}
+
+/* PoCL keeps machine code itself, and storing it once more would double the time of a first call: nothing comes into the folder that is
+ * used when nobody names one, unless PoCL was told to keep nothing. */
+static void default_folder(test_env *env) {
+  char parent[512];
+  char entry[600];
+  char folder[600];
+  if (!strstr(env->suite->info.driver, "Portable Computing Language")) return;
+  make_folder(parent, sizeof parent);
+  snprintf(entry, sizeof entry, "XDG_CACHE_HOME=%s", parent);
+  snprintf(folder, sizeof folder, "%s/sattn", parent);
+  const char *environment[] = {entry, "SATTN_CACHE_DIR", "POCL_KERNEL_CACHE=1", NULL};
+  expect_child(env, "PoCL keeps programs", "attend", environment);
+  if (access(folder, F_OK) == 0) test_fail(env->suite, "programs were stored although PoCL keeps them");
+  environment[2] = "POCL_KERNEL_CACHE=0";
+  expect_child(env, "PoCL keeps nothing", "attend", environment);
+  expect_child(env, "second process", "compiles-nothing", environment);
+  remove_folder(folder);
+  remove_folder(parent);
 }
 
 /* P-C5: several processes with one empty cache. */
@@ -278,5 +298,6 @@ void cases_opencl_processes(test_suite *suite) {
   test_case_run(suite, "two-devices", two_devices);
   test_case_run(suite, "build-failure", build_failure);
   test_case_run(suite, "cache-across-processes", cache_across_processes);
+  test_case_run(suite, "default-folder", default_folder);
   test_case_run(suite, "cold-start-together", cold_start_together);
 }

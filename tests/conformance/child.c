@@ -27,9 +27,12 @@ static void become_child(const char *name, const char *device, const char *const
     char entry[512];
     snprintf(entry, sizeof entry, "%s", *environment);
     char *value = strchr(entry, '=');
-    if (!value) continue;
-    *value = '\0';
-    setenv(entry, value + 1, 1);
+    if (value) *value = '\0';
+    if (value) {
+      setenv(entry, value + 1, 1);
+    } else {
+      unsetenv(entry);
+    }
   }
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);

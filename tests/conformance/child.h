@@ -19,7 +19,7 @@ typedef struct test_child_result {
 /* In main: runs the child that the command line names and returns its exit status, or -1 when there is none. */
 int test_child_main(int argc, char **argv, const test_child *children);
 
-/* environment: "NAME=VALUE" entries that are set for the child, NULL-terminated; may be NULL. */
+/* environment: "NAME=VALUE" entries that are set for the child, and "NAME" ones that are unset, NULL-terminated; may be NULL. */
 void test_child_run(const char *name, const char *device, const char *const *environment, test_child_result *out_result);
 
 /* The same in two halves, for several at once; output is dropped. The process, or -1; then its exit status, or -1. */

@@ -167,7 +167,7 @@ static void kernel_families(void **state) {
   refuse("reference", &options, SATTN_INVALID_ARGUMENT, "struct_size", NULL);
 }
 
-static void check_cache(const char *chosen, const char *expected) {
+static void check_cache(const char *chosen, const char *expected, bool is_default) {
   sattn_context_options options;
   sattn_context_options_init(&options);
   options.cache_directory = chosen;
@@ -178,26 +178,27 @@ static void check_cache(const char *chosen, const char *expected) {
     assert_non_null(context->cache_directory);
     assert_string_equal(context->cache_directory, expected);
   }
+  assert_int_equal(context->cache_is_default, is_default);
   sattn_context_destroy(&context);
 }
 
 static void cache_directories(void **state) {
   (void)state;
-  check_cache(NULL, "/home/of/nobody/.cache/sattn");
+  check_cache(NULL, "/home/of/nobody/.cache/sattn", true);
   setenv("XDG_CACHE_HOME", "relative", 1);
-  check_cache(NULL, "/home/of/nobody/.cache/sattn");
+  check_cache(NULL, "/home/of/nobody/.cache/sattn", true);
   setenv("XDG_CACHE_HOME", "/xdg", 1);
-  check_cache(NULL, "/xdg/sattn");
+  check_cache(NULL, "/xdg/sattn", true);
   setenv("SATTN_CACHE_DIR", "/own", 1);
-  check_cache(NULL, "/own");
-  check_cache("/chosen", "/chosen");
-  check_cache("", NULL);
+  check_cache(NULL, "/own", false);
+  check_cache("/chosen", "/chosen", false);
+  check_cache("", NULL, false);
   setenv("SATTN_CACHE_DIR", "", 1);
-  check_cache(NULL, NULL);
+  check_cache(NULL, NULL, false);
   unsetenv("SATTN_CACHE_DIR");
   unsetenv("XDG_CACHE_HOME");
   unsetenv("HOME");
-  check_cache(NULL, NULL);
+  check_cache(NULL, NULL, true);
 }
 
 static void build_options(void **state) {

@@ -33,7 +33,9 @@ fi
 
 # OpenCL must work, as in tools/test.sh: tests of devices name it and fail without it.
 log="$build/pytorch-tests.log"
-SATTN_LIBRARY="$build/lib" PYTHONPATH=tools/pytorch PYTHONDONTWRITEBYTECODE=1 \
+# Programs that tools/test.sh compiled serve here too.
+mkdir -p "$build/pocl-cache"
+POCL_CACHE_DIR="$build/pocl-cache" SATTN_LIBRARY="$build/lib" PYTHONPATH=tools/pytorch PYTHONDONTWRITEBYTECODE=1 \
   "$venv/bin/python" -m pytest -p no:cacheprovider --disable-warnings --durations=10 -rs tools/pytorch/tests "$@" 2>&1 | tee "$log" || true
 
 # Its closing line reads:  ===== 2 failed, 140 passed, 1 skipped, 3 errors in 60.00s =====
