@@ -10,6 +10,7 @@ set -eu
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/.."
 . tools/packages.sh
+. tools/seconds.sh
 
 end() { # PASSED FAILED
   echo "$1 passed, $2 failed"
@@ -23,6 +24,7 @@ unset SATTN_CACHE_DIR
 need_for_building
 need_for_testing
 install_needed || end 0 1
+part_ends 'installation'
 
 build=${BUILD:-build}
 generator=''
@@ -32,6 +34,7 @@ fi
 # shellcheck disable=SC2086 # words, or nothing
 cmake -S . -B "$build" $generator -DSATTN_TESTS=ON -DSATTN_TOOLS=ON ${CMAKE_ARGUMENTS:-} || end 0 1
 cmake --build "$build" --parallel "$(nproc)" || end 0 1
+part_ends 'build'
 # What reads CUDA machine code, where there is some; without it that one test is skipped.
 if grep -q '^SATTN_NVCC:.*=/' "$build/CMakeCache.txt" && ! command -v cuobjdump >/dev/null; then
   sh tools/cuda-tools.sh "$build/cuda-tools" >/dev/null || true
@@ -47,6 +50,11 @@ fi
 log="$build/Testing/test.log"
 mkdir -p "$build/Testing"
 ctest --test-dir "$build" --output-on-failure --parallel "$(nproc)" "$@" 2>&1 | tee "$log" || true
+
+# Tests run side by side: those of CUDA get the share of the whole that they have in the sum of all.
+took=$(($(date +%s) - part_began))
+awk -v took="$took" '/^ *[0-9]+\/[0-9]+ Test / { all += $(NF - 1); if ($4 ~ /cuda/) cuda += $(NF - 1) }
+  END { share = all > 0 ? took * cuda / all : 0; printf "seconds: %.0f main tests\nseconds: %.0f CUDA tests\n", took - share, share }' "$log"
 
 # ctest counts a skipped test as passed. Its lines read:  12/37 Test #12: NAME ....   Passed    0.01 sec
 passed=$(grep -c '^ *[0-9]*/[0-9]* Test .*   Passed ' "$log") || true

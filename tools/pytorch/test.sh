@@ -9,6 +9,7 @@ set -eu
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/../.."
 . tools/packages.sh
+. tools/seconds.sh
 
 end() { # PASSED FAILED
   echo "$1 passed, $2 failed"
@@ -30,6 +31,7 @@ if [ -z "$venv" ]; then
   venv="$build/pytorch-venv"
   sh tools/pytorch/install.sh "$venv" || end 0 1
 fi
+part_ends 'Python installation'
 
 # OpenCL must work, as in tools/test.sh: tests of devices name it and fail without it.
 log="$build/pytorch-tests.log"
@@ -37,6 +39,8 @@ log="$build/pytorch-tests.log"
 mkdir -p "$build/pocl-cache"
 POCL_CACHE_DIR="$build/pocl-cache" SATTN_LIBRARY="$build/lib" PYTHONPATH=tools/pytorch PYTHONDONTWRITEBYTECODE=1 \
   "$venv/bin/python" -m pytest -p no:cacheprovider --disable-warnings --durations=10 -rs tools/pytorch/tests "$@" 2>&1 | tee "$log" || true
+
+part_ends 'Python tests'
 
 # Its closing line reads:  ===== 2 failed, 140 passed, 1 skipped, 3 errors in 60.00s =====
 closing=$(grep -E '^=+ .*(passed|failed|error|skipped).* in ' "$log" | tail -n 1)
