@@ -56,7 +56,7 @@ static void gradients_token_counts(test_env *env) {
     int64_t n = counts[i];
     /* The general kernels of MOBA are allowed to be slow. */
     if (env->mode == SATTN_MOBA && n > 129) continue;
-    test_call_init(&call, env->mode, 1, n, n, 2, 1, n > 1000 || env->mode == SATTN_MOBA ? 8 : 64);
+    test_call_init(&call, env->mode, 1, n, n, 2, 1, n > 1000 || env->mode == SATTN_MOBA ? 16 : 64);
     if (test_mode_uses_sa(env->mode)) call.attention.window_sa = sattn_window_width(n < 40 ? n : 40);
     if (test_mode_uses_swa(env->mode)) call.attention.window_swa = sattn_window_width(n < 40 ? n : 40);
     test_call_fill(&call, &env->random, 1.0);

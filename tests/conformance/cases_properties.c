@@ -54,8 +54,8 @@ static void wide_window_is_full(test_env *env) {
     test_call wide;
     test_call full;
     if (kind == 2 && !test_mode_uses_sa(env->mode)) continue;
-    test_call_init(&wide, env->mode, 1, n, n, 2, 1, 24);
-    test_call_init(&full, SATTN_FULL, 1, n, n, 2, 1, 24);
+    test_call_init(&wide, env->mode, 1, n, n, 2, 1, 40);
+    test_call_init(&full, SATTN_FULL, 1, n, n, 2, 1, 40);
     wide.attention.causal = full.attention.causal = kind == 0;
     wide.attention.wrap = kind == 2;
     if (test_mode_uses_sa(env->mode)) wide.attention.window_sa = sattn_window_width(widths[kind]);
@@ -75,8 +75,8 @@ static void many_blocks_are_full(test_env *env) {
   test_call moba;
   test_call full;
   for (int causal = 0; causal <= 1; ++causal) {
-    test_call_init(&moba, SATTN_MOBA, 1, 45, 45, 2, 1, 24);
-    test_call_init(&full, SATTN_FULL, 1, 45, 45, 2, 1, 24);
+    test_call_init(&moba, SATTN_MOBA, 1, 45, 45, 2, 1, 40);
+    test_call_init(&full, SATTN_FULL, 1, 45, 45, 2, 1, 40);
     moba.attention.causal = full.attention.causal = causal;
     moba.attention.topk = 6;
     test_call_fill(&moba, &env->random, 1.0);
