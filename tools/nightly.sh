@@ -27,6 +27,9 @@ case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;; es
 cd "$(dirname "$0")/.."
 parts=${*:-compilers sanitizers valgrind families methods draw cuda shipping torture fuzz threads analyzers faults devices intel}
 seconds=${SATTN_NIGHTLY_SECONDS:-600}
+# The system's own has its packages (numpy); another one in front of it may not.
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
 passed=0
 failed=0
 log=$(mktemp)
@@ -77,7 +80,7 @@ valgrind_units() {
 families() {
   check 'release build' build build-nightly
   for family in cpu gpu general; do
-    check "vectors, kernels $family" env SATTN_KERNELS=$family python3 tests/vectors/run.py build-nightly/bin/sattn --backend opencl \
+    check "vectors, kernels $family" env SATTN_KERNELS=$family "$python" tests/vectors/run.py build-nightly/bin/sattn --backend opencl \
       build-nightly/tests/vectors/cases
   done
   for family in cpu gpu general; do
@@ -85,7 +88,7 @@ families() {
       build-nightly/bin/conformance --backend opencl --case 'far-apart/*'
   done
   check 'vectors, kernels cpu without AVX-512' env SATTN_KERNELS=cpu SATTN_BUILD_OPTIONS='-cl-opt-disable -DSATTN_NO_AVX512' \
-    python3 tests/vectors/run.py build-nightly/bin/sattn --backend opencl build-nightly/tests/vectors/cases
+    "$python" tests/vectors/run.py build-nightly/bin/sattn --backend opencl build-nightly/tests/vectors/cases
   check 'large scores, kernels cpu without AVX-512' env SATTN_KERNELS=cpu SATTN_BUILD_OPTIONS='-cl-opt-disable -DSATTN_NO_AVX512' \
     build-nightly/bin/conformance --backend opencl --case '*large-scores/*' --case '*large-logits/*' --case '*garbage*'
 }
@@ -125,7 +128,7 @@ cuda() {
     check 'CUDA: conformance, PTX engine' env SATTN_SIM_ENGINE=ptx "$folder/bin/conformance" --backend cuda --skip 'many-*'
     check 'CUDA: vectors, PTX engine, another order' env SATTN_SIM_ENGINE=ptx SATTN_SIM_SCHEDULE=lifo SATTN_SIM_COPIES=early \
       "$folder/bin/vectors" --backend cuda "$folder/tests/vectors/cases"
-    check 'CUDA: mistakes in kernels, PTX engine' env SATTN_SIM_ENGINE=ptx python3 tests/cuda/mutation/mutate_library.py \
+    check 'CUDA: mistakes in kernels, PTX engine' env SATTN_SIM_ENGINE=ptx "$python" tests/cuda/mutation/mutate_library.py \
       --program "$folder/bin/cuda_library_kernels" --nvcc "$nvcc" --source .
   fi
   unset LD_LIBRARY_PATH
