@@ -182,7 +182,7 @@ INLINE void prefetch_query(tile_state *t, const tile_io *io) {
     global const stored *from = io->next_query + row * io->query_token + h * io->query_head;
     _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 64 / (int)sizeof(stored))
         __builtin_prefetch((const void *)(size_t)(from + x), 0, 2);
-#if STARTS_PARTIAL
+#if STARTS_PARTIAL || PASS == PASS_GATED
     global const float *earlier = io->next_partial + h * io->partial_head + row * (long)HEAD_DIM;
     _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) __builtin_prefetch((const void *)(size_t)(earlier + x), 0, 2);
 #endif
