@@ -72,7 +72,8 @@ sanitizers() {
 
 valgrind_units() {
   check 'valgrind: build' build build-nightly-valgrind -DCMAKE_BUILD_TYPE=RelWithDebInfo
-  for program in attention buffer context dispatch dynlib error half host permutation_object plan region rows trace validate version; do
+  for program in attention buffer context dispatch dynlib error half host permutation permutation_object plan reference_grad \
+    reference_properties reference_rows reference_visible region rows trace validate version; do
     check "valgrind: unit_$program" env OCL_ICD_VENDORS=/nowhere valgrind -q --error-exitcode=9 --leak-check=full "build-nightly-valgrind/bin/unit_$program"
   done
 }
