@@ -25,6 +25,7 @@ typedef struct sattn_cl_attend {
 } sattn_cl_attend;
 
 extern const sattn_cl_attend sattn_cl_attend_decode;
+extern const sattn_cl_attend sattn_cl_attend_amx;
 extern const sattn_cl_attend sattn_cl_attend_cpu;
 extern const sattn_cl_attend sattn_cl_attend_cpu_grad;
 extern const sattn_cl_attend sattn_cl_attend_gpu;

@@ -121,8 +121,8 @@ static cpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, 
   for (int pass = 0; pass < (problem->mode == SATTN_MOBA ? 1 : passes); ++pass) {
     layout.lists[pass] = sattn_cl_lists_carve(problem, sizes, sattn_cl_cpu_pass_is_identity(problem, pass), end);
   }
-  layout.packed = sattn_cl_pack_carve(problem, sizes, layout.lists[0].blocks, end);
-  layout.sinks = sattn_cl_pack_carve(problem, sizes, lists_of(problem, &layout, passes - 1)->sink_blocks, end);
+  layout.packed = sattn_cl_pack_carve(problem, sizes, SATTN_CL_PACK_ROWS, layout.lists[0].blocks, end);
+  layout.sinks = sattn_cl_pack_carve(problem, sizes, SATTN_CL_PACK_ROWS, lists_of(problem, &layout, passes - 1)->sink_blocks, end);
   if (problem->mode == SATTN_MOBA) {
     layout.select = sattn_select_carve(problem, sizes, end);
     layout.moba = sattn_cl_moba_carve(problem, sizes, &layout.select, end);
@@ -242,8 +242,9 @@ static void destroy(sattn_context *context, void *opaque) {
 }
 
 static sattn_status prepare_pass(const sattn_plan *plan, int pass, cl_kernel *kernel, sattn_error *error) {
-  static const char *const sources[] = {
-      "kernel_params.h", "elements_wide.cl", "attend_cpu_tile.cl", "attend_cpu_rows.cl", "attend_cpu_blocks.cl", "attend_cpu.cl", NULL};
+  static const char *const sources[] = {"kernel_params.h",    "elements_wide.cl",   "attend_cpu_common.cl",
+                                        "attend_cpu_tile.cl", "attend_cpu_rows.cl", "attend_cpu_blocks.cl",
+                                        "attend_cpu_grid.cl", "attend_cpu.cl",      NULL};
   static const sattn_forward_args no_args;
   static const pass_arrays no_arrays;
   const sattn_problem *problem = &plan->problem;
@@ -271,7 +272,7 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
   cpu_state *state = calloc(1, sizeof *state);
   if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
   sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
-  if (status == SATTN_OK) status = sattn_cl_pack_prepare(plan, &state->pack, error);
+  if (status == SATTN_OK) status = sattn_cl_pack_prepare(plan, SATTN_CL_PACK_ROWS, &state->pack, error);
   for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
     cl_kernel *kernel = &state->attend[kernel_of(&plan->problem, pass)];
     if (!*kernel) status = prepare_pass(plan, pass, kernel, error);

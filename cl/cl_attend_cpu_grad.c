@@ -201,9 +201,9 @@ static bool shows_sinks(const sattn_problem *problem, int pass) {
 }
 
 static sattn_status prepare_pass(const sattn_plan *plan, cpu_grad_state *state, int pass, sattn_error *error) {
-  static const char *const sources[] = {"kernel_params.h",         "elements_wide.cl",     "attend_cpu_tile.cl",
-                                        "attend_cpu_rows.cl",      "attend_cpu_blocks.cl", "attend_cpu_grad_tile.cl",
-                                        "attend_cpu_grad_rows.cl", "attend_cpu_grad.cl",   NULL};
+  static const char *const sources[] = {
+      "kernel_params.h",      "elements_wide.cl",        "attend_cpu_common.cl",    "attend_cpu_tile.cl", "attend_cpu_rows.cl",
+      "attend_cpu_blocks.cl", "attend_cpu_grad_tile.cl", "attend_cpu_grad_rows.cl", "attend_cpu_grad.cl", NULL};
   const sattn_problem *problem = &plan->problem;
   bool identity = sattn_cl_cpu_pass_is_identity(problem, pass);
   char options[256];

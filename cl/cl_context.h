@@ -8,6 +8,13 @@
 struct sattn_cl_program;
 struct sattn_cl_rows;
 
+/* What cl_amx.c found. Guarded by sattn_context.lock until it is known; it never changes afterwards. */
+typedef struct sattn_cl_amx {
+  bool known;
+  bool has_pairs;      /* the processor rounds pairs of fp32 to bf16 by itself */
+  const char *refusal; /* NULL: AMX may be used */
+} sattn_cl_amx;
+
 /* context->impl of this backend. */
 typedef struct sattn_cl_context {
   const sattn_cl_api *api;
@@ -16,6 +23,7 @@ typedef struct sattn_cl_context {
   cl_command_queue queue; /* own, in order */
   bool is_pocl;
   bool has_svm;
+  sattn_cl_amx amx;
   const char *cache_directory;  /* the context's, or NULL: programs are not stored */
   pthread_mutex_t program_lock; /* guards the two below; held while a program is built, so that no two threads build the same one */
   struct sattn_cl_program *programs;

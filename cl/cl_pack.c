@@ -9,12 +9,16 @@
 /* Looking for the blocks that a band reaches costs each block a look at every query: worth it where tiles are few. */
 #define BLOCKS_PER_TILE 8
 
-sattn_cl_packed sattn_cl_pack_carve(const sattn_problem *problem, const sattn_sizes *sizes, int32_t blocks, uint64_t *end) {
+sattn_cl_packed sattn_cl_pack_carve(const sattn_problem *problem, const sattn_sizes *sizes, sattn_cl_pack_form form, int32_t blocks,
+                                    uint64_t *end) {
   sattn_cl_packed packed;
-  packed.head = (int64_t)blocks * SATTN_CL_BLOCK * problem->head_dim;
+  bool in_tiles = form == SATTN_CL_PACK_AMX;
+  int32_t width = in_tiles ? (problem->head_dim + 31) / 32 * 32 : problem->head_dim;
+  uint64_t element = in_tiles ? sizeof(uint16_t) : sizeof(float);
+  packed.head = (int64_t)blocks * SATTN_CL_BLOCK * width;
   uint64_t heads = (uint64_t)sizes->batch * (uint64_t)problem->kv_heads;
-  packed.key = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, sizeof(float)) / sizeof(float));
-  packed.value = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, sizeof(float)) / sizeof(float));
+  packed.key = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, element) / element);
+  packed.value = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, element) / element);
   return packed;
 }
 
@@ -29,14 +33,16 @@ static sattn_status bind(const sattn_context *context, cl_kernel kernel, const s
   return sattn_cl_bind_status(&binder, error);
 }
 
-sattn_status sattn_cl_pack_prepare(const sattn_plan *plan, cl_kernel *out_kernel, sattn_error *error) {
-  static const char *const sources[] = {"kernel_params.h", "elements_wide.cl", "pack_rows.cl", "pack.cl", NULL};
+sattn_status sattn_cl_pack_prepare(const sattn_plan *plan, sattn_cl_pack_form form, cl_kernel *out_kernel, sattn_error *error) {
+  static const char *const rows[] = {"kernel_params.h", "elements_wide.cl", "pack_rows.cl", "pack.cl", "pack_grid.cl", NULL};
+  static const char *const tiles[] = {
+      "kernel_params.h", "elements_wide.cl", "pack_rows.cl", "attend_amx_layout.cl", "attend_amx_pack.cl", "pack_grid.cl", NULL};
   sattn_context *context = plan->context;
   sattn_cl_program *program = NULL;
   cl_kernel kernel = NULL;
   char options[64];
   snprintf(options, sizeof options, "-DHEAD_DIM=%d -DDTYPE=%d", (int)plan->problem.head_dim, (int)plan->problem.dtype);
-  sattn_status status = sattn_cl_program_get(context, sources, options, &program, error);
+  sattn_status status = sattn_cl_program_get(context, form == SATTN_CL_PACK_AMX ? tiles : rows, options, &program, error);
   if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "pack_tiles", &kernel, error);
   sattn_pack_params none;
   memset(&none, 0, sizeof none);

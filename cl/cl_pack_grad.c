@@ -14,7 +14,7 @@
 
 void sattn_cl_pack_grad_carve_sums(const sattn_problem *problem, const sattn_sizes *sizes, int32_t blocks, sattn_grad_blocks *at,
                                    uint64_t *end) {
-  const sattn_cl_packed sums = sattn_cl_pack_carve(problem, sizes, blocks, end);
+  const sattn_cl_packed sums = sattn_cl_pack_carve(problem, sizes, SATTN_CL_PACK_ROWS, blocks, end);
   at->grad_key = sums.key;
   at->grad_value = sums.value;
   at->head = sums.head;
@@ -25,7 +25,7 @@ void sattn_cl_pack_grad_carve_sums(const sattn_problem *problem, const sattn_siz
 
 void sattn_cl_pack_grad_carve_keys(const sattn_problem *problem, const sattn_sizes *sizes, int32_t blocks, sattn_grad_blocks *at,
                                    uint64_t *end) {
-  const sattn_cl_packed packed = sattn_cl_pack_carve(problem, sizes, blocks, end);
+  const sattn_cl_packed packed = sattn_cl_pack_carve(problem, sizes, SATTN_CL_PACK_ROWS, blocks, end);
   uint64_t heads = (uint64_t)sizes->batch * (uint64_t)problem->kv_heads;
   at->key = packed.key;
   at->value = packed.value;

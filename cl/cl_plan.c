@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cl_amx.h"
 #include "cl_attend.h"
 
 /* Fastest first; the general ones last. */
 static const sattn_implementation *const implementations[] = {
-    &sattn_cl_attend_decode.common,       &sattn_cl_attend_cpu.common,      &sattn_cl_attend_gpu.common,
-    &sattn_cl_attend_cpu_grad.common,     &sattn_cl_attend_gpu_grad.common, &sattn_cl_attend_general.common,
-    &sattn_cl_attend_general_grad.common,
+    &sattn_cl_attend_decode.common,  &sattn_cl_attend_amx.common,          &sattn_cl_attend_cpu.common,
+    &sattn_cl_attend_gpu.common,     &sattn_cl_attend_cpu_grad.common,     &sattn_cl_attend_gpu_grad.common,
+    &sattn_cl_attend_general.common, &sattn_cl_attend_general_grad.common,
 };
 
 /* plan->impl. The lock is held while arguments are set and kernels enqueued, never while anything is waited for: two threads that bind one
@@ -31,6 +32,7 @@ sattn_status sattn_cl_plan_query(sattn_context *context, const sattn_problem *pr
                                  sattn_plan_info *info, sattn_error *error) {
   const sattn_dispatch dispatch = {context, family_of(context), implementations, sizeof implementations / sizeof implementations[0]};
   sattn_choice choice;
+  if (problem->dtype == SATTN_BF16 && passes & SATTN_PASS_FORWARD) sattn_cl_amx_find(context);
   return sattn_dispatch_choose(&dispatch, problem, maxima, passes, &choice, info, error);
 }
 

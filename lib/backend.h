@@ -39,7 +39,8 @@ typedef struct sattn_backend_ops {
   sattn_status (*buffer_write)(sattn_buffer *buffer, uint64_t offset, const void *source, uint64_t bytes, sattn_error *error);
   sattn_status (*buffer_read)(sattn_buffer *buffer, uint64_t offset, void *target, uint64_t bytes, sattn_error *error);
 
-  /* Chooses kernels without building anything: fills info but struct_size. The same answer as plan_prepare, always. */
+  /* Chooses kernels without building them (the OpenCL backend may build and run one with a known answer, once): fills info but struct_size.
+   * The same answer as plan_prepare, always. */
   sattn_status (*plan_query)(sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
                              sattn_plan_info *info, sattn_error *error);
   /* Builds and launches once; fills plan->impl. plan->info comes from plan_query. */

@@ -73,6 +73,13 @@ static sattn_status resolve_draw(sattn_draw_place *out_place, sattn_error *error
   return sattn_fail(error, SATTN_INVALID_ARGUMENT, "SATTN_DRAW", "SATTN_DRAW is \"%s\": it must be auto, host or device", word);
 }
 
+static sattn_status resolve_amx(bool *out_amx, sattn_error *error) {
+  const char *word = environment("SATTN_AMX");
+  *out_amx = word == NULL || word[0] == '\0' || strcmp(word, "auto") == 0;
+  if (*out_amx || strcmp(word, "0") == 0) return SATTN_OK;
+  return sattn_fail(error, SATTN_INVALID_ARGUMENT, "SATTN_AMX", "SATTN_AMX is \"%s\": it must be auto or 0", word);
+}
+
 static void free_context(sattn_context *context) {
   pthread_mutex_destroy(&context->lock);
   free(context->cache_directory);
@@ -94,6 +101,8 @@ sattn_status sattn_context_allocate(const struct sattn_backend_ops *ops, const s
   if (status == SATTN_OK) status = resolve_kernels(chosen.kernels, &kernels, error);
   sattn_draw_place draw = SATTN_DRAW_AUTO;
   if (status == SATTN_OK) status = resolve_draw(&draw, error);
+  bool amx = true;
+  if (status == SATTN_OK) status = resolve_amx(&amx, error);
   if (status != SATTN_OK) return status;
 
   sattn_context *context = calloc(1, sizeof *context);
@@ -106,6 +115,7 @@ sattn_status sattn_context_allocate(const struct sattn_backend_ops *ops, const s
   sattn_device_info_init(&context->device);
   context->kernels = kernels;
   context->draw = draw;
+  context->amx = amx;
   context->trace = sattn_trace_parse(environment("SATTN_TRACE"));
   context->next_id = 1;
   const char *base = NULL, *suffix = NULL;

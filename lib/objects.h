@@ -27,6 +27,7 @@ struct sattn_context {
   bool cache_is_default;       /* nobody named that folder */
   char *build_options;         /* never NULL */
   sattn_draw_place draw;       /* where permutations are drawn: SATTN_DRAW, or by size and device */
+  bool amx;                    /* false: SATTN_AMX=0 forbids the tile instructions of CPUs */
   uint32_t trace;              /* sum of sattn_trace_level */
   pthread_mutex_t lock;        /* guards everything below and what a backend says in its own struct */
   uint64_t next_id;            /* for plans and permutations */

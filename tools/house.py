@@ -22,7 +22,7 @@ STAGES = ["draw", "permute", "pack", "select", "attend", "gate", "merge", "rows"
 BACKENDS = [("lib/reference", "reference_{}.c", "plain C, in double"), ("cl", "kernels/{}.cl", "OpenCL 1.2 kernels"), ("cuda", "kernels/{}.cu", "CUDA kernels")]
 # Host files without a twin in the other device backend, and why. attend_NAME is free: each device has its own ways to attend.
 ALONE = {
-    "cl": {"blas": "CUDA's products are one call, in cuda_gate.c", "merge": "CUDA has it in cuda_rows.c: no arguments to bind",
+    "cl": {"amx": "tile instructions of CPUs", "blas": "CUDA's products are one call, in cuda_gate.c", "merge": "CUDA has it in cuda_rows.c: no arguments to bind",
            "moba": "lists of the CPU kernels", "pack": "CUDA gathers rows as it goes", "pack_grad": "as pack", "program_cache": "CUDA's kernels come compiled"},
     "cuda": {"band": "what its tensor-core kernels share", "band_grad": "as band"},
 }

@@ -13,6 +13,7 @@ ENVIRONMENT = [
     ("SATTN_CACHE_DIR", "folder of compiled programs; empty: none are kept. PoCL keeps them itself"),
     ("SATTN_KERNELS", "auto, cpu, gpu or general: the family of kernels, for tests and tuning"),
     ("SATTN_DRAW", "auto, host or device: where permutations are drawn; the result is the same"),
+    ("SATTN_AMX", "auto, or 0: CPUs do bf16 without the tile instructions of AMX"),
     ("SATTN_BUILD_OPTIONS", "more options for the driver's OpenCL compiler"),
 ]
 

@@ -20,27 +20,6 @@
  * SOFTCAP, PASS, QUERY_LISTS, HEADS_PER_TILE and COLUMNS.
  */
 
-typedef struct tile_place {
-  int batch, head, tile;
-} tile_place;
-
-/* Heavy tiles of causal attention stand last in position order and are dealt out first, so that cores finish together. Within a strip of
- * tiles one head follows the other: K and V of the strip stay in the second-level cache, pages of Q and O in the address cache. */
-INLINE tile_place locate(long item, const sattn_attend_cpu_params *p) {
-  const long columns = p->heads / HEADS_PER_TILE, each = columns * p->tiles, rest = each - 1 - item % each;
-  const int strip = rest / (columns * p->strip), width = min(p->strip, p->tiles - strip * p->strip);
-  const long inside = rest - strip * columns * p->strip; /* heads times tiles of a strip */
-  tile_place place;
-  place.batch = item / each;
-  place.head = inside / width * HEADS_PER_TILE;
-  place.tile = strip * p->strip + inside % width;
-  return place;
-}
-
-INLINE global const int *list_of(global const int *lists, const sattn_attend_cpu_params *p, tile_place at) {
-  return lists + (at.batch * (long)p->lists_per_batch + (p->list_heads > 1 ? at.head / p->group : 0)) * p->list.stride;
-}
-
 /* The list of queries: in MoBA each query head has its own. */
 INLINE global const int *queries_of(global const int *lists, const sattn_attend_cpu_params *p, tile_place at) {
 #if QUERY_LISTS
@@ -48,10 +27,6 @@ INLINE global const int *queries_of(global const int *lists, const sattn_attend_
 #else
   return list_of(lists, p, at);
 #endif
-}
-
-INLINE long place_in(const sattn_kernel_tensor *tensor, tile_place at) {
-  return tensor->offset + at.batch * tensor->stride_batch + at.head * tensor->stride_head;
 }
 
 /* Everything that tiles of a launch share. */
@@ -139,7 +114,7 @@ static void do_tile(const launch_arrays *arrays, const sattn_attend_cpu_params *
   load_tokens(&t, queries_of(arrays->lists, p, at), &p->list, at.tile, &b);
   for (; t.careful <= t.any_again; ++t.careful) {
     t.loaded = t.finished = 0;
-    if (t.high_position >= 0) {
+    if (t.extent.high_position >= 0) {
       do_band(&t, &keys, &p->list, &b, &io);
       do_sinks(&t, &keys, &p->list, &b, &io);
     }

@@ -1,15 +1,5 @@
 /* A tile against blocks of keys: which part of a block each group of rows needs. */
 
-typedef struct tile_keys {
-  global const int *list;
-  global const float *key;
-  global const float *value;
-  global const float *sink_key;
-  global const float *sink_value;
-  int exists;
-  int sinks;
-} tile_keys;
-
 /* How many of 64 entries are at most each group's threshold. */
 INLINE void count_up_to(global const int *entries, const int *threshold, int *count) {
   for (int v = 0; v < GROUPS; v += 16) {
@@ -21,8 +11,8 @@ INLINE void count_up_to(global const int *entries, const int *threshold, int *co
 }
 
 static void load_tokens(tile_state *t, global const int *list, const sattn_list_layout *at, int tile, const bands *b) {
-  t->low_position = t->low_slot = NEVER;
-  t->high_position = t->high_slot = -1;
+  t->extent.low_position = t->extent.low_slot = NEVER;
+  t->extent.high_position = t->extent.high_slot = -1;
   t->loaded = t->finished = t->ahead = t->careful = t->any_again = 0;
   for (int g = 0; g < GROUPS; ++g) t->again[g] = 0;
   for (int i = 0; i < 64; ++i) {
@@ -46,10 +36,10 @@ static void load_tokens(tile_state *t, global const int *list, const sattn_list_
     t->last_position[g] = last_position;
     t->first_slot[g] = first_slot;
     t->last_slot[g] = last_slot;
-    t->low_position = min(t->low_position, first_position);
-    t->high_position = max(t->high_position, last_position);
-    t->low_slot = min(t->low_slot, first_slot);
-    t->high_slot = max(t->high_slot, last_slot);
+    t->extent.low_position = min(t->extent.low_position, first_position);
+    t->extent.high_position = max(t->extent.high_position, last_position);
+    t->extent.low_slot = min(t->extent.low_slot, first_slot);
+    t->extent.high_slot = max(t->extent.high_slot, last_slot);
   }
 }
 
@@ -143,73 +133,19 @@ static void do_block(tile_state *t, const block_keys *keys, int mask, int is_las
   t->finished = is_last;
 }
 
-/* The first block whose last slot is at least `slot`. */
-INLINE int find_block(global const int *block_last, int blocks, int slot) {
-  int low = 0, high = blocks;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (block_last[middle] < slot)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-/* The blocks begin .. end-1 that the band of a tile touches. */
-typedef struct block_range {
-  int begin, end;
-} block_range;
-
-INLINE void find_band(const tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, block_range *band) {
-  global const int *block_first = from->list + at->block_first, *block_last = from->list + at->block_last;
-  const int blocks = (from->exists + 63) / 64, right = (int)(b->span - (uint)b->left);
-  const int low = sub_sat(t->low_slot, b->left), high = add_sat(t->high_slot, right);
-  band->begin = find_block(block_last, blocks, low);
-  band->end = min(find_block(block_last, blocks, high) + 1, blocks);
-  /* Where slots are positions, blocks beyond the last query hold nothing but future. */
-  const int last = CAUSAL && SLOT_SORTED ? min(high, t->high_position) : high;
-  while (band->end > band->begin && block_first[band->end - 1] > last) --band->end;
-}
-
-/* Block `block` of the keys; returns the tests that it needs against this tile. */
-INLINE int open_block(block_keys *keys, int block, const tile_state *t, const tile_keys *from, const sattn_list_layout *at,
-                      const bands *b) {
-  global const int *block_first = from->list + at->block_first, *block_last = from->list + at->block_last;
-  const int right = (int)(b->span - (uint)b->left), whole = block * 64 + 64 <= from->exists;
-  keys->key = from->key + block * (long)(64 * HEAD_DIM);
-  keys->value = from->value + block * (long)(64 * HEAD_DIM);
-  keys->position = from->list + at->key_position + block * 64;
-  keys->slot = from->list + at->key_slot + block * 64;
-  keys->other = from->list + at->key_other + block * 64;
-  int mask = (OTHER ? MASK_OTHER : 0) | (t->low_position < 0 ? MASK_POSITION : 0);
-  if (keys->position[63] > (CAUSAL ? t->low_position : NEVER - 1)) mask |= MASK_POSITION;
-  if (!whole || block_first[block] < sub_sat(t->high_slot, b->left) || block_last[block] > add_sat(t->low_slot, right)) mask |= MASK_BAND;
-  return mask;
-}
-
-/* The same for a block of sink keys. */
-INLINE int open_sinks(block_keys *keys, int block, const tile_keys *from, const sattn_list_layout *at) {
-  keys->key = from->sink_key + block * (long)(64 * HEAD_DIM);
-  keys->value = from->sink_value + block * (long)(64 * HEAD_DIM);
-  keys->position = from->list + at->sink_position + block * 64;
-  keys->slot = from->list + at->sink_slot + block * 64;
-  keys->other = from->list + at->sink_other + block * 64;
-  return MASK_POSITION | MASK_OUTSIDE | (OTHER ? MASK_OTHER : 0);
-}
-
 /* Blocks of the band: the tile's own first, where nearly every row sees something, then the others from left to right. */
 static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
   block_range band;
-  find_band(t, from, at, b, &band);
+  find_band(&t->extent, from, at, b, &band);
   const int begin = band.begin, end = band.end;
-  const int own = find_block(from->list + at->block_last, (from->exists + 63) / 64, t->low_slot), has_own = own >= begin && own < end;
+  const int own = find_block(from->list + at->block_last, (from->exists + 63) / 64, t->extent.low_slot),
+            has_own = own >= begin && own < end;
   const int final = from->sinks ? -1 : has_own && own == end - 1 && end - begin > 1 ? end - 2 : end - 1;
   for (int step = has_own ? begin - 1 : begin; step < end; ++step) {
     const int block = step < begin ? own : step;
     if (has_own && step == own) continue;
     block_keys keys;
-    const int mask = open_block(&keys, block, t, from, at, b);
+    const int mask = open_block(&keys, block, &t->extent, from, at, b);
     do_block(t, &keys, mask, block == final, b, io);
   }
 }

@@ -216,14 +216,14 @@ static void do_tile(grad_state *s, const tile_keys *keys, const launch_arrays *a
                     const bands *b, const grad_io *io, long pack, int tile) {
   load_tokens(&s->t, keys->list, &p->list, tile, b);
   block_range band;
-  find_band(&s->t, keys, &p->list, b, &band);
+  find_band(&s->t.extent, keys, &p->list, b, &band);
   clip_to_round(&band, p, keys->exists, tile / p->strip);
   if (band.begin >= band.end && p->round > 0 && io->to_partial) return;
   load_rows(s, io);
-  if (s->t.high_position >= 0) {
+  if (s->t.extent.high_position >= 0) {
     pair_block block;
     for (int i = band.begin; i < band.end; ++i) {
-      const int mask = open_block(&block.keys, i, &s->t, keys, &p->list, b);
+      const int mask = open_block(&block.keys, i, &s->t.extent, keys, &p->list, b);
       set_sums(&block, arrays, &p->blocks, pack, i);
       do_pair(s, &block, mask, b, io, SIDE_QUERY | SIDE_KEY);
     }
@@ -292,7 +292,7 @@ static void do_sink_block(const launch_arrays *arrays, const sattn_attend_cpu_gr
     set_io(&io, arrays, p, batch, head, SIDE_KEY);
     for (int tile = 0; tile < p->tiles; ++tile) {
       load_tokens(&s.t, keys.list, &p->list, tile, &b);
-      if (s.t.high_position < 0) continue;
+      if (s.t.extent.high_position < 0) continue;
       io.next_row = tile + 1 < p->tiles ? keys.list + p->list.query_row + (tile + 1) * 64 : 0;
       load_rows(&s, &io);
       do_pair(&s, &block, mask, &b, &io, SIDE_KEY);

@@ -39,8 +39,7 @@ typedef struct tile_state {
   int first_position[GROUPS] __attribute__((aligned(64)));
   int first_slot[GROUPS] __attribute__((aligned(64)));
   int last_slot[GROUPS] __attribute__((aligned(64)));
-  /* the same over the tile; high_position < 0: no query of it exists */
-  int low_position, high_position, low_slot, high_slot;
+  tile_extent extent;
   int loaded, finished; /* groups that came in and went out */
   int ahead;            /* tokens of the next tile that are on their way */
   int again[GROUPS];    /* groups that did not come out finite; a second, careful round is theirs */

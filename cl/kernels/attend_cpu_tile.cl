@@ -12,73 +12,6 @@
  * done with `look_again`, which raises the base. Any base gives the same result up to rounding. Weights of hidden keys are exact zeros, and
  * so are those below 2^-126: a subnormal weight would make the multiply-adds several times slower.
  */
-#define NEVER       0x7fffffff
-#define HUGE_WEIGHT 1048576.0f
-
-/* Tests that a block needs. OUTSIDE: the keys inside the band are hidden, not the others (sink tokens). */
-#define MASK_POSITION 1
-#define MASK_BAND     2
-#define MASK_OUTSIDE  4
-#define MASK_OTHER    8
-
-#define INLINE        __attribute__((always_inline)) static inline
-#define EACH(i, n)    _Pragma("unroll") for (int i = 0; i < (n); ++i)
-
-#if defined(__AVX512F__) && !defined(SATTN_NO_AVX512) /* for tests: the other half of exp2_weight */
-#if __has_builtin(__builtin_ia32_scalefps512_mask) && __has_builtin(__builtin_ia32_reduceps512_mask)
-#define FRACTION(x) __builtin_ia32_reduceps512_mask(x, 9, (float16)(0.0f), (short)-1, 4)
-#define SCALE(p, x) __builtin_ia32_scalefps512_mask(p, x, (float16)(0.0f), (short)-1, 4)
-#endif
-#endif
-
-/* 2^x to 2e-7, exactly 1 at 0, exactly 0 below -126, 2^127 or more from 127 on; NaN stays NaN. Where the processor splits and scales by
- * itself, that saves five of twelve instructions. */
-INLINE float16 exp2_weight(float16 x) {
-#ifdef SCALE
-  const float16 f = FRACTION(x);
-  float16 p = fma(f, (float16)(1.867130213e-3f), (float16)(9.017030019e-3f));
-  p = fma(p, f, (float16)(5.579991332e-2f));
-  p = fma(p, f, (float16)(2.401644501e-1f));
-  p = fma(p, f, (float16)(6.931513118e-1f));
-  p = fma(p, f, (float16)(1.0f));
-  return select(SCALE(p, x), (float16)(0.0f), x < (float16)(-126.0f));
-#else
-  const float16 magic = 12583039.0f; /* 1.5 * 2^23 + 127: the last bits of a sum with it are the exponent of 2^x */
-  float16 y = select(x, (float16)(-127.0f), x < (float16)(-126.0f));
-  y = select(y, (float16)(127.0f), y > (float16)(127.0f));
-  const float16 t = y + magic, f = y - (t - magic);
-  float16 p = fma(f, (float16)(1.326472725e-3f), (float16)(9.671512688e-3f));
-  p = fma(p, f, (float16)(5.550733744e-2f));
-  p = fma(p, f, (float16)(2.402224208e-1f));
-  p = fma(p, f, (float16)(6.931469776e-1f));
-  p = fma(p, f, (float16)(1.0f));
-  return p * as_float16(as_int16(t) << 23);
-#endif
-}
-
-INLINE float max_of(float16 v) {
-  const float8 a = fmax(v.lo, v.hi);
-  const float4 b = fmax(a.lo, a.hi);
-  const float2 c = fmax(b.lo, b.hi);
-  return fmax(c.x, c.y);
-}
-
-INLINE float sum_of(float16 v) {
-  const float8 a = v.lo + v.hi;
-  const float4 b = a.lo + a.hi;
-  const float2 c = b.lo + b.hi;
-  return c.x + c.y;
-}
-
-/* Whether a lane is HUGE_WEIGHT or more, or not a number: bits of floats that are not negative are ordered as integers. (any() of a vector
- * would be a branch for every pair of lanes.) */
-INLINE int is_huge(uint16 bits) {
-  const uint8 a = max(bits.lo, bits.hi);
-  const uint4 b = max(a.lo, a.hi);
-  const uint2 c = max(b.lo, b.hi);
-  return max(c.x, c.y) >= as_uint(HUGE_WEIGHT);
-}
-
 /* Four rows of a tile: what their queries see, and their running softmax. */
 typedef struct row_group {
   const float *query; /* [4][HEAD_DIM], times the scale */
@@ -88,23 +21,6 @@ typedef struct row_group {
   const uint *low;    /* [tokens] slot - left: a key is in the band if its slot minus this is at most `span` */
   const uint *other_low;
 } row_group;
-
-typedef struct bands {
-  int left;
-  uint span;
-  int other_left;
-  uint other_span;
-  float softcap;
-  float scale_after; /* of scores; 1 where queries are scaled */
-} bands;
-
-typedef struct block_keys {
-  global const float *key;   /* [HEAD_DIM][64] */
-  global const float *value; /* [64][HEAD_DIM] */
-  global const int *position;
-  global const int *slot;
-  global const int *other;
-} block_keys;
 
 /* fp32 scores come out of the accumulators as they are: queries were scaled when they were read. Products of half types are exact in fp32,
  * and unscaled sums of them nearly so, which very large raw scores need; those are scaled afterwards. */

@@ -10,7 +10,7 @@
 #define QUAD_HI(a, b) (float16)(a.s4567, a.scdef, b.s4567, b.scdef)
 
 /* Transposes 16 rows of 16 in registers: neighbours, then pairs, then quads. All indices are constants after unrolling. */
-static inline void transpose16(float16 a[16]) {
+__attribute__((always_inline)) static inline void transpose16(float16 a[16]) {
   float16 b[16];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {

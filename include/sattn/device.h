@@ -66,7 +66,8 @@ SATTN_API sattn_status sattn_device_get_info(sattn_backend backend, uint32_t ind
 typedef struct sattn_context sattn_context;
 
 /* Which family of kernels a context may use. Chosen by capability; forcing one is for tests and tuning.
- * The environment variable SATTN_KERNELS ("auto", "cpu", "gpu", "general") overrides AUTO. */
+ * The environment variable SATTN_KERNELS ("auto", "cpu", "gpu", "general") overrides AUTO. On CPUs with AMX, kernels for CPUs use it for
+ * bf16 where it gives a known answer; SATTN_AMX=0 in the environment forbids that. */
 typedef enum sattn_kernel_family {
   SATTN_KERNELS_AUTO = 0,   /* by capability (default) */
   SATTN_KERNELS_CPU = 1,    /* packed tiles, one work-item per tile, wide vectors */

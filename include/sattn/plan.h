@@ -51,7 +51,8 @@ SATTN_API void sattn_plan_info_init(sattn_plan_info *info);
 typedef struct sattn_plan sattn_plan;
 
 /* The support query: SATTN_OK exactly when sattn_plan_create with the same arguments succeeds (memory apart, but the device's
- * single-allocation limit included); otherwise the same status and message. passes: sum of sattn_pass values. Builds nothing. */
+ * single-allocation limit included); otherwise the same status and message. passes: sum of sattn_pass values. Builds nothing, except that
+ * the first question about bf16 on a CPU with AMX builds and runs a small kernel whose answer is known. */
 SATTN_API sattn_status sattn_plan_query(sattn_context *context, const sattn_attention *attention, const sattn_sizes *maxima,
                                         uint32_t passes, sattn_plan_info *out_info, sattn_error *out_error);
 
