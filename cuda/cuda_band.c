@@ -91,9 +91,9 @@ static band_layout carve(const sattn_problem *problem, const sattn_sizes *sizes,
   int32_t splits = most_splits(problem, sizes);
   if (splits > 1) {
     uint64_t queries = (uint64_t)(sizes->queries < MAX_SPLIT_QUERIES ? sizes->queries : MAX_SPLIT_QUERIES);
-    uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * queries;
-    layout.partial = sattn_carve(end, rows, (uint64_t)splits * d, sizeof(float));
-    layout.partial_lse = sattn_carve(end, rows, (uint64_t)splits, sizeof(float));
+    uint64_t split_rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * queries;
+    layout.partial = sattn_carve(end, split_rows, (uint64_t)splits * d, sizeof(float));
+    layout.partial_lse = sattn_carve(end, split_rows, (uint64_t)splits, sizeof(float));
   }
   if (problem->mode == SATTN_GATED) layout.first = sattn_carve(end, results, d, sattn_dtype_size(problem->dtype));
   return layout;
