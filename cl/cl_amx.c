@@ -134,7 +134,7 @@ void sattn_cl_amx_find(sattn_context *context) {
     if (!found.refusal) found.refusal = check_answer(context);
   }
   pthread_mutex_lock(&context->lock);
-  cl->amx = found;
+  if (!cl->amx.known) cl->amx = found;
   pthread_mutex_unlock(&context->lock);
 }
 

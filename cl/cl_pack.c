@@ -15,7 +15,8 @@ sattn_cl_packed sattn_cl_pack_carve(const sattn_problem *problem, const sattn_si
   bool in_tiles = form == SATTN_CL_PACK_AMX;
   int32_t width = in_tiles ? (problem->head_dim + 31) / 32 * 32 : problem->head_dim;
   uint64_t element = in_tiles ? sizeof(uint16_t) : sizeof(float);
-  packed.head = (int64_t)blocks * SATTN_CL_BLOCK * width;
+  int64_t marks = in_tiles ? ((int64_t)blocks * 2 + 31) / 32 * 32 : 0; /* whole cache lines, so that tiles stay aligned */
+  packed.head = (int64_t)blocks * SATTN_CL_BLOCK * width + marks;
   uint64_t heads = (uint64_t)sizes->batch * (uint64_t)problem->kv_heads;
   packed.key = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, element) / element);
   packed.value = (int64_t)(sattn_carve(end, heads, (uint64_t)packed.head, element) / element);

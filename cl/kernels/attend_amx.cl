@@ -41,6 +41,7 @@ typedef struct tile_io {
   global ushort *out;
   global float *lse; /* [n_q] of this head; NULL: not wanted */
   long query_token, out_token;
+  long packed_head, sink_head;
   float sink; /* sink logit in units of log2; -infinity: none */
 } tile_io;
 
@@ -50,7 +51,7 @@ static __attribute__((noinline)) void load_tokens(tile_state *t, global const in
                                                   const bands *b) {
   t->extent.low_position = t->extent.low_slot = NEVER;
   t->extent.high_position = t->extent.high_slot = -1;
-  t->ahead = 0;
+  t->ahead = t->subnormals = t->adding = 0;
   for (int i = 0; i < 64; ++i) {
     t->position[i] = list[at->query_position + tile * 64 + i];
     t->slot[i] = list[at->query_slot + tile * 64 + i];
@@ -142,7 +143,7 @@ static __attribute__((noinline)) void finish_group(const tile_state *t, int g, c
     for (int k = 0; k < 16; ++k) {
       /* Beyond the last dimension anything will do. */
       const float16 *pair = (const float16 *)t->out + (min(x + 2 * k, HEAD_DIM - 2) / 16 * 4 + g) * 16 + 2 * k % 16;
-      part[k] = as_float16(pair_of(pair[0] * scale, pair[1] * scale));
+      part[k] = as_float16(t->subnormals ? exact_pair_of(pair[0] * scale, pair[1] * scale) : pair_of(pair[0] * scale, pair[1] * scale));
     }
     transpose16(part);
 #pragma unroll
@@ -204,13 +205,25 @@ static __attribute__((noinline)) void do_block(tile_state *t, const block_keys *
     const int last = no_left ? right.last : no_right ? left.last : max(left.last, right.last);
     find_scores(t, side, keys->key, first / 16, (last + 15) / 16);
     const int from = first / 32, to = (last + 31) / 32;
+    const float16 sums[2] = {t->sum[g], t->sum[g + 1]};
     weigh_group(t, g, keys, left, mask, b, from * 32, to * 32);
     weigh_group(t, g + 1, keys, right, mask, b, from * 32, to * 32);
-    if (t->careful)
+    if (t->adding) {
+      add_subnormals(t, side, keys->value, from, to);
+      t->sum[g] = sums[0];
+      t->sum[g + 1] = sums[1];
+    } else if (t->careful)
       add_values_carefully(t, side, keys->value, from, to);
     else
       add_values(t, side, keys->value, from, to);
   }
+}
+
+/* The round that adds subnormal values takes blocks that hold some; the others take all, and look for such blocks. */
+INLINE int passes_over(tile_state *t, global const ushort *value, long head, int block) {
+  const int marked = value[mark_of(head, block, 0)] | value[mark_of(head, block, 1)];
+  t->subnormals |= marked;
+  return t->adding && !marked;
 }
 
 /* Blocks of the band: the tile's own first, where nearly every query sees something, then the others from left to right. */
@@ -222,6 +235,7 @@ static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layou
   for (int step = has_own ? band.begin - 1 : band.begin; step < band.end; ++step) {
     const int block = step < band.begin ? own : step;
     if (has_own && step == own) continue;
+    if (passes_over(t, from->value, io->packed_head, block)) continue;
     block_keys keys;
     const int mask = open_block(&keys, block, &t->extent, from, at, b);
     do_block(t, &keys, mask, b, io);
@@ -230,10 +244,25 @@ static void do_band(tile_state *t, const tile_keys *from, const sattn_list_layou
 
 static void do_sinks(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
   for (int block = 0; block * 64 < from->sinks; ++block) {
+    if (passes_over(t, from->sink_value, io->sink_head, block)) continue;
     block_keys keys;
     const int mask = open_sinks(&keys, block, from, at);
     do_block(t, &keys, mask, b, io);
   }
+}
+
+/* All keys: a second, careful round where the first did not come out finite, and one for what products take for zeros. */
+static void do_keys(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+  for (t->careful = 0; t->careful < 2; ++t->careful) {
+    start_tile(t);
+    do_band(t, from, at, b, io);
+    do_sinks(t, from, at, b, io);
+    if (is_finite(t)) break;
+  }
+  if (!t->subnormals) return;
+  t->adding = 1;
+  do_band(t, from, at, b, io);
+  do_sinks(t, from, at, b, io);
 }
 
 /* ---- launch ---- */
@@ -254,6 +283,8 @@ INLINE void set_rows(tile_io *io, const launch_arrays *arrays, const sattn_atten
   io->query_token = p->query.stride_token;
   io->out = arrays->out + place_in(&p->out, at);
   io->out_token = p->out.stride_token;
+  io->packed_head = p->packed_head;
+  io->sink_head = p->sink_head;
   io->lse = arrays->lse ? arrays->lse + p->lse + (at.batch * (long)p->heads + at.head) * p->queries : 0;
   io->sink = arrays->sink_logits ? arrays->sink_logits[p->sink_logits + at.head] * M_LOG2E_F : -INFINITY;
 }
@@ -274,13 +305,10 @@ static void do_tile(tile_state *t, const launch_arrays *arrays, const sattn_atte
   }
   load_tokens(t, keys.list, &p->list, at.tile, &b);
   load_queries(t, &io);
-  for (t->careful = 0; t->careful < 2; ++t->careful) {
+  if (t->extent.high_position >= 0) {
+    do_keys(t, &keys, &p->list, &b, &io);
+  } else {
     start_tile(t);
-    if (t->extent.high_position >= 0) {
-      do_band(t, &keys, &p->list, &b, &io);
-      do_sinks(t, &keys, &p->list, &b, &io);
-    }
-    if (is_finite(t)) break;
   }
   for (int g = 0; g < 4; ++g) finish_group(t, g, &io);
 }

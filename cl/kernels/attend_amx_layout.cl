@@ -3,7 +3,8 @@
  *     packed key    [batch][kv head][block][4 groups of 16 keys][DIM_TILES][16 keys][32 dimensions]        rows as they come
  *     packed value  [batch][kv head][block][2 halves of 32 keys][ROW_TILES][16 dimensions][32 keys]        transposed
  *
- * A head_dim of 80 has keys of 96, of which the last 16 are zeros.
+ * A head_dim of 80 has keys of 96, of which the last 16 are zeros. Behind the values of a head, counted from the end of its room, stands a
+ * mark for each half block: whether it holds subnormal values, which tile instructions take for zeros.
  */
 #define DIM_TILES   ((HEAD_DIM + 31) / 32)
 #define ROW_TILES   (HEAD_DIM / 16)
@@ -29,4 +30,13 @@ static inline void store_pairs(uint16 pairs, global ushort *row, int x) {
   }
   vstore16(as_ushort16(pairs.lo), 0, row + x);
   if (whole) vstore16(as_ushort16(pairs.hi), 0, row + (whole ? x + 16 : 0));
+}
+
+/* Where the mark of a half block stands; `head` is the room of a head. */
+static inline long mark_of(long head, int block, int side) {
+  return head - 1 - 2 * block - side;
+}
+
+static inline int is_subnormal(ushort value) {
+  return (value & 0x7f80) == 0 && (value & 0x7f) != 0;
 }

@@ -18,8 +18,9 @@ static __attribute__((noinline)) void pack_key_tiles(global const ushort *key, c
   }
 }
 
-static __attribute__((noinline)) void pack_value_tiles(global const ushort *value, const long *row, const int *keep,
-                                                       global ushort *packed) {
+/* Returns whether there are subnormal values. */
+static __attribute__((noinline)) int pack_value_tiles(global const ushort *value, const long *row, const int *keep, global ushort *packed) {
+  uint16 least = 0xffffu;
   for (int r = 0; r < ROW_TILES; ++r) {
     float16 pair[16];
 #pragma unroll
@@ -27,11 +28,15 @@ static __attribute__((noinline)) void pack_value_tiles(global const ushort *valu
       const uint16 even = convert_uint16(vload16(0, value + row[2 * j] + r * 16)) & (uint)keep[2 * j];
       const uint16 odd = convert_uint16(vload16(0, value + row[2 * j + 1] + r * 16)) & (uint)keep[2 * j + 1];
       pair[j] = as_float16(even | odd << 16);
+      least = min(least, min((even & 0x7fffu) - 1u, (odd & 0x7fffu) - 1u)); /* zeros become the largest number */
     }
     transpose16(pair);
 #pragma unroll
     for (int j = 0; j < 16; ++j) stream(pair[j], (global float *)(packed + r * TILE_BF16 + j * 32));
   }
+  const uint8 a = min(least.lo, least.hi);
+  const uint4 b = min(a.lo, a.hi);
+  return min(min(b.x, b.y), min(b.z, b.w)) < 0x7fu;
 }
 
 static void pack_block(const sattn_pack_params *p, long batch, int block, int first, int last, global const ushort *key,
@@ -51,7 +56,8 @@ static void pack_block(const sattn_pack_params *p, long batch, int block, int fi
       global ushort *value_tiles = packed + p->packed_value + target + block * (long)VALUE_BLOCK + side * (VALUE_BLOCK / 2);
       pack_key_tiles(key + head * p->key.stride_head, key_row, keep, key_tiles);
       pack_key_tiles(key + head * p->key.stride_head, key_row + 16, keep + 16, key_tiles + KEY_BLOCK / 4);
-      pack_value_tiles(value + head * p->value.stride_head, value_row, keep, value_tiles);
+      const int has_subnormals = pack_value_tiles(value + head * p->value.stride_head, value_row, keep, value_tiles);
+      packed[p->packed_value + target + mark_of(p->packed_head, block, side)] = (ushort)has_subnormals;
     }
   }
 }

@@ -34,8 +34,10 @@ typedef struct tile_state {
   int row[64];
   int last_position[4], first_position[4], last_slot[4], first_slot[4];
   tile_extent extent;
-  int ahead;   /* queries of the next tile that are on their way */
-  int careful; /* the round for tiles that did not come out finite */
+  int ahead;      /* queries of the next tile that are on their way */
+  int careful;    /* the round for tiles that did not come out finite */
+  int subnormals; /* blocks with subnormal values were met */
+  int adding;     /* the round that adds those */
 } tile_state;
 
 /* What one group of 16 queries takes from a block. Bounds are even. */
@@ -98,6 +100,11 @@ INLINE int16 shown(const tile_state *t, int g, const block_keys *keys, int j, in
 }
 
 /* Two vectors as bf16, element by element side by side, rounded to nearest even; NaN stays NaN. */
+INLINE uint16 exact_pair_of(float16 even, float16 odd) {
+  return convert_uint16(bf16_round(even)) | convert_uint16(bf16_round(odd)) << 16;
+}
+
+/* The same, but subnormal numbers may become zeros. */
 INLINE uint16 pair_of(float16 even, float16 odd) {
 #if SATTN_BF16_PAIRS && defined(__AVX512BW__)
   const uint16 order = {0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005, 0x160006, 0x170007,
@@ -107,7 +114,7 @@ INLINE uint16 pair_of(float16 even, float16 odd) {
   __asm__("vpermw %1, %2, %0" : "=v"(pair) : "v"(apart), "v"(order));
   return pair;
 #else
-  return convert_uint16(bf16_round(even)) | convert_uint16(bf16_round(odd)) << 16;
+  return exact_pair_of(even, odd);
 #endif
 }
 
@@ -254,5 +261,14 @@ static __attribute__((noinline)) void add_values_carefully(tile_state *t, int si
         if (t->value[i] != columns[i]) add_alone(t, side, c * 32 + i % 32, as_float((uint)columns[i] << 16), r, i / 32);
       }
     }
+  }
+}
+
+/* Subnormal values, which products take for zeros. Added when all products are done, because those take subnormal sums for zeros as well.
+ */
+static __attribute__((noinline)) void add_subnormals(tile_state *t, int side, global const ushort *value, int from, int to) {
+  for (int i = from * ROW_TILES * TILE_BF16; i < to * ROW_TILES * TILE_BF16; ++i) {
+    const int row = i / 32, r = row / 16 % ROW_TILES, c = row / 16 / ROW_TILES;
+    if (is_subnormal(value[i])) add_alone(t, side, c * 32 + i % 32, as_float((uint)value[i] << 16), r, row % 16);
   }
 }

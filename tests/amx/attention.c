@@ -193,6 +193,29 @@ static void large_scores(test_env *env) {
   check(env, &call, "growing scores");
 }
 
+/* Values that tile instructions take for zeros, alone in the first dimension, beside ordinary ones in the others. */
+static void subnormal_values(test_env *env) {
+  test_call call;
+  test_result result;
+  unsigned char seen[512];
+  start_call(&call, env, 1, 200, 200, 1, 1, 64);
+  set_windows(&call, 20);
+  test_call_fill(&call, &env->random, 1.0);
+  float *query = test_call_edit(&call, TEST_QUERY), *value = test_call_edit(&call, TEST_VALUE);
+  memset(query, 0, 200 * 64 * sizeof *query);
+  for (int64_t j = 0; j < 200; ++j) value[j * 64] = ldexpf((float)(j % 100), -133);
+  check(env, &call, "ordinary dimensions");
+  if (!test_call_ok(env, &call, "subnormal dimension", &result)) return;
+  for (int64_t i = 0; i < 200; ++i) {
+    double sum = 0, count = (double)test_oracle_visible(&call, SATTN_BAND_SA, 0, 0, i, seen);
+    for (int64_t j = 0; j < 200; ++j) sum += seen[j] ? (double)value[j * 64] : 0.0;
+    /* Half a unit of bf16 there, and a little. */
+    if (fabs((double)result.output[TEST_OUT][i * 64] - sum / count) <= 0.51 * ldexp(1, -133)) continue;
+    test_fail(env->suite, "query %lld: %g, not %g", (long long)i, (double)result.output[TEST_OUT][i * 64], sum / count);
+    return;
+  }
+}
+
 /* ---- garbage ---- */
 
 /* Rows that do not see it keep every bit; rows that see it are not finite. */
@@ -302,6 +325,7 @@ static void run_all(test_suite *suite) {
   test_case_modes(suite, "own-value", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC), own_value);
   test_case_modes(suite, "options", MODES_AMX, options);
   test_case_modes(suite, "large-scores", MODES_AMX, large_scores);
+  test_case_modes(suite, "subnormal-values", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC), subnormal_values);
   test_case_modes(suite, "garbage", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC), garbage);
   test_case_modes(suite, "same-bits", MODES_AMX, same_bits);
   test_case_modes(suite, "random", MODE(SATTN_FULL), random_calls);
