@@ -3,8 +3,8 @@
 
 #include "unit.h"
 
-static const char *const variables[] = {"SATTN_DEVICE",        "SATTN_KERNELS", "SATTN_CACHE_DIR",
-                                        "SATTN_BUILD_OPTIONS", "SATTN_TRACE",   "XDG_CACHE_HOME"};
+static const char *const variables[] = {"SATTN_DEVICE", "SATTN_KERNELS",  "SATTN_CACHE_DIR", "SATTN_BUILD_OPTIONS",
+                                        "SATTN_TRACE",  "XDG_CACHE_HOME", "SATTN_AMX"};
 
 static int clean_environment(void **state) {
   (void)state;
@@ -167,6 +167,19 @@ static void kernel_families(void **state) {
   refuse("reference", &options, SATTN_INVALID_ARGUMENT, "struct_size", NULL);
 }
 
+static void tile_instructions(void **state) {
+  (void)state;
+  static const char *const words[] = {"auto", "", "0"};
+  for (int i = 0; i < 3; ++i) {
+    setenv("SATTN_AMX", words[i], 1);
+    sattn_context *context = open_device("reference", NULL);
+    assert_int_equal(context->amx, i < 2);
+    sattn_context_destroy(&context);
+  }
+  setenv("SATTN_AMX", "1", 1);
+  refuse("reference", NULL, SATTN_INVALID_ARGUMENT, "SATTN_AMX", "auto or 0");
+}
+
 static void check_cache(const char *chosen, const char *expected, bool is_default) {
   sattn_context_options options;
   sattn_context_options_init(&options);
@@ -270,6 +283,7 @@ static const struct CMUnitTest tests[] = {
     CLEAN(environment_replaces_null_only),
     CLEAN(default_is_the_best_present),
     CLEAN(kernel_families),
+    CLEAN(tile_instructions),
     CLEAN(cache_directories),
     CLEAN(build_options),
     CLEAN(logs_and_counts),
