@@ -7,7 +7,7 @@
 #   compilers    gcc and clang, static and shared, no warning
 #   sanitizers   address and undefined behaviour: unit tests, and all vectors on the reference backend
 #   valgrind     the unit tests that need no driver
-#   families     all vectors, gradients included, on OpenCL with each family of kernels by name
+#   families     all vectors, gradients included, and rows far apart, on OpenCL with each family of kernels by name; CPUs without AVX-512
 #   methods      the OpenCL vectors under PoCL's other ways of making work-groups
 #   draw         permutations drawn on every device that can
 #   cuda         the CUDA backend on the stub driver: every test, the whole conformance suite, every mistake in its kernels

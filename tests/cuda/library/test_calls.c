@@ -165,6 +165,8 @@ static void imported(const test_call *call, const test_result *expected) {
   OK(sattn_buffer_read(buffer, 0, back, sizeof back, &error));
   CHECK(memcmp(there, back, sizeof there) == 0, "wrapped memory holds something else");
   sattn_buffer_destroy(&buffer);
+  CHECK(sattn_buffer_wrap_cuda(context, memory, UINT64_MAX, &buffer, &error) == SATTN_INVALID_ARGUMENT && !buffer,
+        "2^64 - 1 bytes are wrapped");
   sattn_context_destroy(&context);
   DRIVER_OK(cuMemFree(memory)); /* still the caller's */
   DRIVER_OK(cuCtxPopCurrent(NULL));
