@@ -24,14 +24,6 @@ static sattn_status adopt_context(sattn_cl_context *cl, const sattn_cl_imported 
                     bytes / sizeof devices[0]);
 }
 
-/* PoCL keeps machine code on disk by itself, and asking it for a binary makes it compile every kernel once more, for work-groups of any
- * size: twice the time of a first call. So it is asked only where somebody named a folder, or switched its own cache off. */
-static const char *choose_cache(const sattn_context *context) {
-  const char *own = getenv("POCL_KERNEL_CACHE");
-  bool driver_stores = sattn_cl_of(context)->is_pocl && !(own && *own == '0');
-  return driver_stores && context->cache_is_default ? NULL : context->cache_directory;
-}
-
 static sattn_status open_context(sattn_context *context, sattn_cl_context *cl, const sattn_cl_imported *imported, sattn_error *error) {
   cl_int code = CL_SUCCESS;
   sattn_status status = SATTN_OK;
@@ -47,7 +39,6 @@ static sattn_status open_context(sattn_context *context, sattn_cl_context *cl, c
   if (status != SATTN_OK) return status;
   cl->is_pocl = sattn_cl_device_is_pocl(cl->api, cl->device);
   cl->has_svm = sattn_cl_device_has_svm(cl->api, cl->device);
-  cl->cache_directory = choose_cache(context);
   return sattn_cl_device_describe(cl->device, &context->device, error);
 }
 

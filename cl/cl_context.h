@@ -24,8 +24,7 @@ typedef struct sattn_cl_context {
   bool is_pocl;
   bool has_svm;
   sattn_cl_amx amx;
-  const char *cache_directory;  /* the context's, or NULL: programs are not stored */
-  pthread_mutex_t program_lock; /* guards the two below; held while a program is built, so that no two threads build the same one */
+  pthread_mutex_t program_lock; /* guards the three below; held while a program is built, so that no two threads build the same one */
   struct sattn_cl_program *programs;
   struct sattn_cl_rows *rows; /* kernels of cl_rows.c and cl_merge.c, made at first use */
   cl_int failure;             /* first failure of the device, guarded by sattn_context.lock; CL_SUCCESS: none */

@@ -92,15 +92,15 @@ static char *make_key(const sattn_context *context, const sattn_cl_program *prog
 }
 
 static bool build_from_cache(sattn_context *context, sattn_cl_program *program) {
-  const sattn_cl_context *cl = sattn_cl_of(context);
-  if (!cl->cache_directory) return false;
+  if (!context->cache_directory) return false;
   size_t key_bytes = 0, binary_bytes = 0;
   unsigned char *binary = NULL;
   char *key = make_key(context, program, &key_bytes);
   if (!key) return false;
-  bool found = sattn_cl_cache_load(cl->cache_directory, key, key_bytes, &binary, &binary_bytes);
+  bool found = sattn_cl_cache_load(context->cache_directory, key, key_bytes, &binary, &binary_bytes);
   free(key);
   if (!found) return false;
+  const sattn_cl_context *cl = sattn_cl_of(context);
   const unsigned char *binaries[] = {binary};
   cl_int code = CL_SUCCESS, binary_status = CL_SUCCESS;
   program->program = cl->api->clCreateProgramWithBinary(cl->handle, 1, &cl->device, &binary_bytes, binaries, &binary_status, &code);
@@ -255,15 +255,15 @@ static unsigned char *fetch_binary(const sattn_cl_context *cl, cl_program progra
 
 void sattn_cl_program_launched(sattn_context *context, sattn_cl_program *program) {
   sattn_cl_context *cl = sattn_cl_of(context);
-  if (!cl->cache_directory) return;
+  if (!context->cache_directory) return;
   pthread_mutex_lock(&cl->program_lock);
   if (!program->stored) {
     program->stored = true; /* one attempt: a folder that refuses once will refuse again */
     size_t key_bytes = 0, binary_bytes = 0;
     char *key = make_key(context, program, &key_bytes);
     unsigned char *binary = key ? fetch_binary(cl, program->program, &binary_bytes) : NULL;
-    bool kept = binary && sattn_cl_cache_store(cl->cache_directory, key, key_bytes, binary, binary_bytes);
-    if (!kept) sattn_trace(context->trace, SATTN_TRACE_BUILD, "a program was not stored in '%s'", cl->cache_directory);
+    bool kept = binary && sattn_cl_cache_store(context->cache_directory, key, key_bytes, binary, binary_bytes);
+    if (!kept) sattn_trace(context->trace, SATTN_TRACE_BUILD, "a program was not stored in '%s'", context->cache_directory);
     free(key);
     free(binary);
   }

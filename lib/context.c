@@ -27,18 +27,17 @@ static char *copy_text(const char *text, const char *suffix) {
   return copy;
 }
 
-/* The folder and what is appended to it; *out_base NULL or empty: no cache on disk. Returns whether somebody named the folder. */
-static bool find_cache(const char *chosen, const char **out_base, const char **out_suffix) {
+/* The folder and what is appended to it; *out_base NULL or empty: no cache on disk. */
+static void find_cache(const char *chosen, const char **out_base, const char **out_suffix) {
   *out_suffix = "";
   *out_base = chosen != NULL ? chosen : environment("SATTN_CACHE_DIR");
-  if (*out_base != NULL) return true;
+  if (*out_base != NULL) return;
   *out_base = environment("XDG_CACHE_HOME");
   *out_suffix = "/sattn";
   /* The XDG specification says that a relative path is to be ignored. */
-  if (*out_base != NULL && (*out_base)[0] == '/') return false;
+  if (*out_base != NULL && (*out_base)[0] == '/') return;
   *out_base = environment("HOME");
   *out_suffix = "/.cache/sattn";
-  return false;
 }
 
 static sattn_status resolve_kernels(sattn_kernel_family asked, sattn_kernel_family *out_kernels, sattn_error *error) {
@@ -119,7 +118,7 @@ sattn_status sattn_context_allocate(const struct sattn_backend_ops *ops, const s
   context->trace = sattn_trace_parse(environment("SATTN_TRACE"));
   context->next_id = 1;
   const char *base = NULL, *suffix = NULL;
-  context->cache_is_default = !find_cache(chosen.cache_directory, &base, &suffix);
+  find_cache(chosen.cache_directory, &base, &suffix);
   bool wants_cache = base != NULL && base[0] != '\0';
   if (wants_cache) context->cache_directory = copy_text(base, suffix);
   const char *build_options = chosen.build_options != NULL ? chosen.build_options : environment("SATTN_BUILD_OPTIONS");

@@ -24,7 +24,6 @@ struct sattn_context {
   sattn_device_info device;
   sattn_kernel_family kernels; /* AUTO already replaced by SATTN_KERNELS if that is set */
   char *cache_directory;       /* NULL: no cache on disk */
-  bool cache_is_default;       /* nobody named that folder */
   char *build_options;         /* never NULL */
   sattn_draw_place draw;       /* where permutations are drawn: SATTN_DRAW, or by size and device */
   bool amx;                    /* false: SATTN_AMX=0 forbids the tile instructions of CPUs */

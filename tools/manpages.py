@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENVIRONMENT = [
     ("SATTN_DEVICE", "the device where none is named, such as opencl:0 or reference"),
     ("SATTN_TRACE", "error, dispatch, build or all: what is refused, chosen and compiled, on standard error"),
-    ("SATTN_CACHE_DIR", "folder of compiled programs; empty: none are kept. PoCL keeps them itself"),
+    ("SATTN_CACHE_DIR", "folder of compiled programs; empty: none are kept"),
     ("SATTN_KERNELS", "auto, cpu, gpu or general: the family of kernels, for tests and tuning"),
     ("SATTN_DRAW", "auto, host or device: where permutations are drawn; the result is the same"),
     ("SATTN_AMX", "auto, or 0: CPUs do bf16 without the tile instructions of AMX"),

@@ -19,8 +19,6 @@ end() { # PASSED FAILED
   exit 1
 }
 
-# Tests that are about a folder name one themselves; for any other PoCL would compile every program twice.
-unset SATTN_CACHE_DIR
 
 need_for_building
 need_for_testing

@@ -78,9 +78,7 @@ typedef enum sattn_kernel_family {
 typedef struct sattn_context_options {
   size_t struct_size;
   sattn_kernel_family kernels; /* default AUTO */
-  /* Folder of compiled programs. NULL: $SATTN_CACHE_DIR, else $XDG_CACHE_HOME/sattn, else $HOME/.cache/sattn. "" : no cache on disk.
-   * PoCL keeps compiled programs itself ($POCL_CACHE_DIR) and would compile twice to hand one out: there the last two are not used, unless
-   * $POCL_KERNEL_CACHE is 0. */
+  /* Folder of compiled programs. NULL: $SATTN_CACHE_DIR, else $XDG_CACHE_HOME/sattn, else $HOME/.cache/sattn. "" : no cache on disk. */
   const char *cache_directory;
   /* Appended to the driver's compiler options; NULL: $SATTN_BUILD_OPTIONS, else none. Part of the cache key. */
   const char *build_options;
@@ -102,8 +100,7 @@ SATTN_API const sattn_device_info *sattn_context_device(const sattn_context *con
  * (may be NULL when capacity is 0) and returns the length of the whole log without the terminator; 0 when nothing failed. */
 SATTN_API size_t sattn_context_build_log(const sattn_context *context, char *text, size_t capacity);
 
-/* How many programs this context compiled, and how many it took from the cache on disk. Either pointer may be NULL. What a driver takes
- * from a cache of its own counts as compiled. */
+/* How many programs this context compiled, and how many it took from the cache on disk. Either pointer may be NULL. */
 SATTN_API void sattn_context_program_counts(const sattn_context *context, uint64_t *out_compiled, uint64_t *out_cached);
 
 /* ---- queues and events ---- */

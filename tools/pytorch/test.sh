@@ -37,7 +37,7 @@ part_ends 'Python installation'
 log="$build/pytorch-tests.log"
 # Programs that tools/test.sh compiled serve here too.
 mkdir -p "$build/pocl-cache"
-POCL_CACHE_DIR="$build/pocl-cache" SATTN_LIBRARY="$build/lib" PYTHONPATH=tools/pytorch PYTHONDONTWRITEBYTECODE=1 \
+POCL_CACHE_DIR="$build/pocl-cache" SATTN_CACHE_DIR= SATTN_LIBRARY="$build/lib" PYTHONPATH=tools/pytorch PYTHONDONTWRITEBYTECODE=1 \
   "$venv/bin/python" -m pytest -p no:cacheprovider --disable-warnings --durations=10 -rs tools/pytorch/tests "$@" 2>&1 | tee "$log" || true
 
 part_ends 'Python tests'
