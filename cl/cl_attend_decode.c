@@ -80,7 +80,7 @@ static void destroy(sattn_context *context, void *opaque) {
 }
 
 static sattn_status prepare_kernels(const sattn_plan *plan, decode_state *state, sattn_error *error) {
-  static const char *const sources[] = {"kernel_params.h", "elements_wide.cl", "attend_decode.cl", NULL};
+  static const char *const sources[] = {"kernel_params.h", "elements_wide.cl", "pack_rows.cl", "attend_decode.cl", NULL};
   static const sattn_forward_args no_args;
   sattn_context *context = plan->context;
   sattn_cl_program *program = NULL;

@@ -15,6 +15,7 @@
 #define CHUNK          256
 #define LANES          16
 #define WIDE           (HEAD_DIM / LANES)
+#define ALL_SEEN       0xffffu
 #define SLIDING_WINDOW 2 /* sattn_mode */
 
 typedef struct decode_arrays {
@@ -60,23 +61,53 @@ static inline uint seen_of(const visible_keys *keys, int base) {
 
 /* ---- one row, sixteen keys ---- */
 
+/* Sums of sixteen vectors, one to a lane, in key order: three instructions a vector. */
+static inline float16 sums_of_sixteen(float16 a[16]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) a[i] = PAIR_LO(a[2 * i], a[2 * i + 1]) + PAIR_HI(a[2 * i], a[2 * i + 1]);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a[i] = DUAL_LO(a[2 * i], a[2 * i + 1]) + DUAL_HI(a[2 * i], a[2 * i + 1]);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) a[i] = QUAD_LO(a[2 * i], a[2 * i + 1]) + QUAD_HI(a[2 * i], a[2 * i + 1]);
+  return QUAD_LO(a[0], a[1]) + QUAD_HI(a[0], a[1]);
+}
+
+static inline float16 products(const float16 *query, global const stored *key) {
+  float16 lanes = query[0] * stored_load(key);
+#pragma unroll
+  for (int c = 1; c < WIDE; ++c) lanes = fma(query[c], stored_load(key + LANES * c), lanes);
+  return lanes;
+}
+
 /* Scores, -infinity where hidden. */
 static inline float16 score_sixteen(const sattn_general_params *p, global const stored *query, global const stored *key, uint seen) {
-  float16 q[WIDE];
+  float16 q[WIDE], lanes[LANES];
+  int16 hidden = 0;
+#pragma unroll
   for (int c = 0; c < WIDE; ++c) q[c] = stored_load(query + LANES * c);
-  float score[LANES];
-  int hidden[LANES];
-  for (int t = 0; t < LANES; ++t) {
-    score[t] = 0.0f;
-    hidden[t] = seen >> t & 1 ? 0 : -1;
-    if (!(seen >> t & 1)) continue;
-    float16 lanes = q[0] * stored_load(key + t * p->key.stride_token);
-    for (int c = 1; c < WIDE; ++c) lanes = fma(q[c], stored_load(key + t * p->key.stride_token + LANES * c), lanes);
-    score[t] = sum_of_lanes(lanes);
+  if (seen == ALL_SEEN) {
+#pragma unroll
+    for (int t = 0; t < LANES; ++t) lanes[t] = products(q, key + t * p->key.stride_token);
+  } else {
+    int each[LANES];
+    for (int t = 0; t < LANES; ++t) {
+      each[t] = seen >> t & 1 ? 0 : -1;
+      lanes[t] = each[t] ? (float16)(0.0f) : products(q, key + t * p->key.stride_token);
+    }
+    hidden = vload16(0, each);
   }
-  float16 scores = vload16(0, score) * p->scale;
+  float16 scores = sums_of_sixteen(lanes) * p->scale;
   if (p->softcap > 0.0f) scores = p->softcap * tanh(scores / p->softcap);
-  return select(scores, (float16)(-INFINITY), vload16(0, hidden)); /* after the cap, which would make a finite score of it */
+  return select(scores, (float16)(-INFINITY), hidden); /* after the cap, which would make a finite score of it */
+}
+
+/* Sixteen rows of a head lie apart, which the processor does not foresee. `count` of them exist. */
+static inline void ask_for(global const stored *rows, long stride, int count) {
+#if SATTN_PREFETCH
+  for (int t = 0; t < count; ++t) {
+    for (int c = 0; c < HEAD_DIM; c += 64 / (int)sizeof(stored)) __builtin_prefetch((const void *)(size_t)(rows + t * stride + c), 0, 2);
+  }
+#endif
 }
 
 static inline float max_of_lanes(float16 lanes) {
@@ -131,6 +162,11 @@ static inline void attend_chunk(const sattn_general_params *p, const sattn_decod
         const long r = (long)h * p->queries + i;
         global const stored *key = arrays->key + row_offset(&p->key, b, base, h / p->group);
         global const stored *value = arrays->value + row_offset(&p->value, b, base, h / p->group);
+        if (i == 0 && h % p->group == 0) {
+          const int ahead = clamp(length - base - LANES, 0, LANES);
+          ask_for(key + LANES * p->key.stride_token, p->key.stride_token, ahead);
+          ask_for(value + LANES * p->value.stride_token, p->value.stride_token, ahead);
+        }
         const float16 scores = score_sixteen(p, arrays->query + row_offset(&p->query, b, i, h), key, seen);
         add_sixteen(p, scores, value, seen, totals + r * HEAD_DIM, maxima + r, sums + r);
       }
