@@ -30,7 +30,10 @@ static sattn_kernel_family family_of(const sattn_context *context) {
 
 sattn_status sattn_cl_plan_query(sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
                                  sattn_plan_info *info, sattn_error *error) {
-  const sattn_dispatch dispatch = {context, family_of(context), implementations, sizeof implementations / sizeof implementations[0]};
+  /* A plan that also differentiates does without the first, decoding: its scores are summed in another order than those of the gradients,
+   * which would show where exact zeros are due, such as with one key. */
+  const size_t skipped = passes & SATTN_PASS_BACKWARD ? 1 : 0, count = sizeof implementations / sizeof implementations[0] - skipped;
+  const sattn_dispatch dispatch = {context, family_of(context), implementations + skipped, count};
   sattn_choice choice;
   if (problem->dtype == SATTN_BF16 && passes & SATTN_PASS_FORWARD) sattn_cl_amx_find(context);
   return sattn_dispatch_choose(&dispatch, problem, maxima, passes, &choice, info, error);

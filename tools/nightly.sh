@@ -124,6 +124,8 @@ cuda() {
   check 'CUDA: conformance, host engine' env SATTN_SIM_ENGINE=host "$folder/bin/conformance" --backend cuda
   check 'CUDA: conformance, host engine, another order' env SATTN_SIM_ENGINE=host SATTN_SIM_SCHEDULE=random:7 SATTN_SIM_COPIES=early \
     "$folder/bin/conformance" --backend cuda --skip 'many-*' --skip 'gradients-same-bits/*'
+  check "CUDA: torture, host engine, $seconds s" env SATTN_SIM_ENGINE=host "$folder/bin/sattn-torture" --seconds "$seconds" --backends cuda \
+    --folder "$folder/torture-failure"
   nvcc=$(sed -n 's/^SATTN_NVCC:.*=//p' "$folder/CMakeCache.txt")
   if [ -x "$nvcc" ]; then
     check 'CUDA: conformance, PTX engine' env SATTN_SIM_ENGINE=ptx "$folder/bin/conformance" --backend cuda --skip 'many-*'

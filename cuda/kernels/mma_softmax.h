@@ -13,7 +13,9 @@
 
 namespace {
 
-// s <- c log2(e) tanh(s scale / c), by exp2: good to 1e-7 c.
+// s <- c log2(e) tanh(s scale / c). With x = s scale / c and e = exp(-2 |x|), which is at most 1, tanh |x| = (1 - e) / (1 + e): it never
+// overflows, and where scores are small next to c it is good to 3e-8 c; as 1 - 2 / (1 + exp 2x) it would be off by 1e-7 c, which an LSE
+// near 0 shows.
 template <int d>
 GPU_DEVICE void cap_scores(float (*score)[4], const sattn_cuda_band &call, uint32_t steps) {
   GPU_UNROLL
@@ -21,8 +23,8 @@ GPU_DEVICE void cap_scores(float (*score)[4], const sattn_cuda_band &call, uint3
     if (!(steps >> j / 2 & 1)) continue;
     GPU_UNROLL
     for (int e = 0; e < 4; ++e) {
-      const float grown = gpu_exp2(score[j][e] * call.cap_in * (2.0f * kLog2e));
-      score[j][e] = call.cap_out - 2.0f * call.cap_out * gpu_reciprocal(grown + 1.0f);
+      const float x = score[j][e] * (call.cap_in * (2.0f * kLog2e)), shrunk = gpu_exp2(-fabsf(x));
+      score[j][e] = copysignf(call.cap_out * ((1.0f - shrunk) * gpu_reciprocal(1.0f + shrunk)), x);
     }
   }
 }

@@ -72,15 +72,18 @@ GPU_DEVICE Ballot vote(bool mine, int lane) {
   return {(uint32_t)__popc(mask & ((1u << lane) - 1)), (uint32_t)__popc(mask)};
 }
 
-// Sorts the entries of one block or tile by token, by counting how many are smaller, and writes them to target. All threads of the thread
-// block call.
+// Sorts the entries of one block or tile by token, by counting how many are smaller, and writes them to target. Where a band wraps, a block
+// of a short list has tokens twice: equal ones keep their order. All threads of the thread block call.
 GPU_DEVICE void sort_part(gpu_shared<uint64_t> entries, int thread, int count, uint64_t mine, uint64_t *target) {
   if (thread < count) entries[thread] = mine;
   if (!gpu_fault("permute_no_barrier")) __syncthreads();
   if (thread >= count) return;
   int rank = 0;
   GPU_NO_UNROLL
-  for (int other = 0; other < count; ++other) rank += (uint32_t)(uint64_t)entries[other] < (uint32_t)mine;
+  for (int other = 0; other < count; ++other) {
+    const uint32_t token = (uint32_t)(uint64_t)entries[other];
+    rank += token < (uint32_t)mine || (token == (uint32_t)mine && other < thread);
+  }
   gpu_store(target + (gpu_fault("permute_unsorted") ? thread : rank), mine);
 }
 

@@ -189,6 +189,21 @@ static void unbounded_sides(test_env *env) {
   }
 }
 
+/* A circular window that nearly meets itself: lists with the keys of both ends once more have tokens twice within a block. */
+static void wrap_short(test_env *env) {
+  for (int i = 0; i < 8; ++i) {
+    test_call call;
+    const int64_t n = i & 4 ? 50 : 32;
+    test_call_init(&call, env->mode, 2, n, n, 2, 1, 64);
+    call.attention.window_sa = sattn_window_sides(4, 19);
+    call.attention.wrap = 1;
+    call.attention.causal = i & 1;
+    call.attention.dtype = i & 2 ? SATTN_FP16 : SATTN_FP32;
+    test_call_fill(&call, &env->random, 1.0);
+    test_check_oracle(env, &call, call.attention.causal ? "causal" : "two-way");
+  }
+}
+
 void cases_visible(test_suite *suite) {
   test_case_modes(suite, "sets", MODES_ALL, sets);
   test_case_modes(suite, "sets-with-options", MODES_ALL & ~MODE(SATTN_FULL), sets_with_options);
@@ -199,6 +214,7 @@ void cases_visible(test_suite *suite) {
   test_case_run(suite, "moba-blocks", moba_blocks);
   test_case_run(suite, "moba-ties", moba_ties);
   test_case_run(suite, "moba-nan-scores", moba_nan_scores);
+  test_case_modes(suite, "wrap-short", MODE(SATTN_STOCHASTIC) | MODE(SATTN_UNION) | MODE(SATTN_GATED), wrap_short);
   test_case_modes(suite, "long-windows", MODES_WINDOW, long_windows);
   test_case_modes(suite, "unbounded-sides", MODES_WINDOW, unbounded_sides);
 }
