@@ -72,6 +72,22 @@ static void one_token(test_env *env) {
     test_fail(env->suite, "%s", difference.report);
 }
 
+/* One side without an end, the other with one: their sum is beyond 32 bits. */
+static void one_side_unbounded(test_env *env) {
+  for (int i = 0; i < 4; ++i) {
+    test_call call;
+    test_call_init(&call, env->mode, 1, i & 2 ? 1 : 25, 25, 1, 1, 64);
+    call.attention.causal = 0;
+    const sattn_window window = i & 1 ? sattn_window_sides(2, SATTN_UNBOUNDED) : sattn_window_sides(SATTN_UNBOUNDED, 2);
+    if (env->mode != SATTN_STOCHASTIC) call.attention.window_swa = window;
+    if (env->mode == SATTN_STOCHASTIC) call.attention.window_sa = window;
+    if (env->mode == SATTN_UNION) call.attention.window_sa = sattn_window_width(1);
+    test_call_fill(&call, &env->random, 1.0);
+    test_call_fill_gradients(&call, &env->random, 0);
+    test_check_oracle(env, &call, i & 1 ? "right" : "left");
+  }
+}
+
 /* P-M3: keys that no query sees get exact zeros. */
 static void unseen_keys(test_env *env) {
   test_call call;
@@ -219,6 +235,7 @@ void cases_gradients(test_suite *suite) {
   test_case_modes(suite, "gradients-with-options", MODES_ALL, with_options);
   test_case_modes(suite, "gradients-shapes", MODES_ALL, shapes);
   test_case_modes(suite, "gradients-one-token", MODES_ALL & ~MODE(SATTN_GATED), one_token);
+  test_case_modes(suite, "gradients-one-side", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC) | MODE(SATTN_UNION), one_side_unbounded);
   test_case_modes(suite, "gradients-unseen-keys", MODES_ALL & ~MODE(SATTN_MOBA), unseen_keys);
   test_case_modes(suite, "gradients-no-queries", MODES_ALL, no_queries);
   test_case_modes(suite, "gradients-same-bits", MODES_ALL, same_bits);
