@@ -10,6 +10,7 @@
 
 #include "cl_amx.h"
 #include "cl_attend.h"
+#include "cl_attend_cpu.h"
 #include "cl_pack.h"
 #include "cl_program.h"
 
@@ -95,8 +96,7 @@ static sattn_attend_cpu_params describe(const sattn_problem *problem, const satt
   params.strip = TILES_PER_STRIP;
   params.lists_per_batch = lists->per_batch ? lists->heads : 0;
   params.list_heads = lists->heads;
-  params.left = problem->mode == SATTN_FULL ? INT32_MAX : lists->identity ? problem->left_swa : problem->left_sa;
-  params.right = problem->mode == SATTN_FULL ? INT32_MAX : lists->identity ? problem->right_swa : problem->right_sa;
+  sattn_cl_cpu_sides(problem, lists->identity, args->sizes.keys, &params.left, &params.right);
   params.scale = problem->scale * LOG2_E;
   params.softcap = problem->softcap * LOG2_E;
   return params;

@@ -77,6 +77,17 @@ static bool has_query_lists(const sattn_problem *problem, int pass) {
   return problem->mode == SATTN_MOBA && pass > 0;
 }
 
+static int32_t side_of(int32_t side, int64_t slots) {
+  return side < slots ? side : (int32_t)slots;
+}
+
+void sattn_cl_cpu_sides(const sattn_problem *problem, bool identity, int64_t keys, int32_t *out_left, int32_t *out_right) {
+  int64_t slots = problem->order_length > keys ? problem->order_length : keys;
+  bool unbounded = problem->mode == SATTN_FULL;
+  *out_left = unbounded ? INT32_MAX : side_of(identity ? problem->left_swa : problem->left_sa, slots);
+  *out_right = unbounded ? INT32_MAX : side_of(identity ? problem->right_swa : problem->right_sa, slots);
+}
+
 int sattn_cl_cpu_columns(int32_t head_dim) {
   return head_dim == 80 ? 5 : head_dim == 96 ? 3 : 4;
 }
@@ -206,9 +217,8 @@ static sattn_attend_cpu_params describe(const sattn_problem *problem, const satt
   params.lists_per_batch = lists->per_batch ? lists->heads : 0;
   params.list_heads = lists->heads;
   params.gate_dtype = (int32_t)problem->gate_dtype;
-  bool unbounded = problem->mode == SATTN_FULL, moba = problem->mode == SATTN_MOBA;
-  params.left = unbounded ? INT32_MAX : lists->identity ? problem->left_swa : problem->left_sa;
-  params.right = unbounded ? INT32_MAX : lists->identity ? problem->right_swa : problem->right_sa;
+  bool moba = problem->mode == SATTN_MOBA;
+  sattn_cl_cpu_sides(problem, lists->identity, args->sizes.keys, &params.left, &params.right);
   if (moba) params.left = 0;
   if (moba) params.right = (int32_t)(problem->block < args->sizes.keys ? problem->block : args->sizes.keys) - 1;
   params.other_left = problem->left_sa;

@@ -13,4 +13,8 @@ bool sattn_cl_cpu_pass_is_identity(const sattn_problem *problem, int pass);
 /* Vectors of 16 output columns that are summed at once: 4 rows of them and what they need fit the registers. */
 int sattn_cl_cpu_columns(int32_t head_dim);
 
+/* The sides of the band of a pass. A side longer than all slots is the same as one as long, so that the two together stay in 32 bits;
+ * FULL has none. */
+void sattn_cl_cpu_sides(const sattn_problem *problem, bool identity, int64_t keys, int32_t *out_left, int32_t *out_right);
+
 #endif

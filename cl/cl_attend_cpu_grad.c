@@ -109,10 +109,6 @@ static void arrays_of(const sattn_problem *problem, const sattn_backward_args *a
   arrays->grad_gate = pass == 0 ? args->grad_gate_sa : args->grad_gate_swa;
 }
 
-static int32_t side_of(int32_t side, int64_t slots) {
-  return side < slots ? side : (int32_t)slots;
-}
-
 /* Strips of tiles whose bands stay a block apart if every other strip is left out; or, where these are too few to keep processors busy, as
  * many strips as rounds. Depends on shapes only, as results do. */
 static void choose_strips(const sattn_problem *problem, sattn_attend_cpu_grad_params *params) {
@@ -155,11 +151,7 @@ static void describe(const sattn_problem *problem, const sattn_backward_args *ar
   params->list_heads = lists->heads;
   params->gate_dtype = (int32_t)problem->gate_dtype;
   params->sink_blocks = lists->sink_blocks;
-  bool unbounded = problem->mode == SATTN_FULL;
-  /* A side longer than all slots is the same as one as long, and the two together stay in 32 bits. */
-  int64_t slots = problem->order_length > args->saved->sizes.keys ? problem->order_length : args->saved->sizes.keys;
-  params->left = unbounded ? INT32_MAX : side_of(lists->identity ? problem->left_swa : problem->left_sa, slots);
-  params->right = unbounded ? INT32_MAX : side_of(lists->identity ? problem->right_swa : problem->right_sa, slots);
+  sattn_cl_cpu_sides(problem, lists->identity, args->saved->sizes.keys, &params->left, &params->right);
   params->other_left = problem->left_sa;
   params->other_right = problem->right_sa;
   choose_strips(problem, params);
