@@ -14,9 +14,6 @@
 #include "cl_pack.h"
 #include "cl_program.h"
 
-#define TILES_PER_STRIP 8
-#define LOG2_E          1.4426950408889634f
-
 typedef struct amx_state {
   sattn_cl_permute permute;
   cl_kernel pack;
@@ -68,37 +65,9 @@ static uint64_t workspace(const sattn_context *context, const sattn_problem *pro
 
 /* ---- arguments ---- */
 
-static sattn_kernel_tensor place_of(const sattn_tensor *tensor) {
-  sattn_kernel_tensor place = {tensor->offset, tensor->stride_batch, tensor->stride_token, tensor->stride_head};
-  return place;
-}
-
 static sattn_attend_cpu_params describe(const sattn_problem *problem, const sattn_forward_args *args, const amx_layout *layout) {
-  const sattn_cl_lists *lists = &layout->lists;
-  sattn_attend_cpu_params params;
-  memset(&params, 0, sizeof params);
-  params.list = lists->layout;
-  params.query = place_of(&args->query);
-  params.out = place_of(&args->out);
+  sattn_attend_cpu_params params = sattn_cl_cpu_describe(problem, args, &layout->lists, &layout->packed, &layout->sinks);
   params.lse = args->lse.offset;
-  params.sink_logits = args->sink_logits.offset;
-  params.packed_key = layout->packed.key;
-  params.packed_value = layout->packed.value;
-  params.packed_head = layout->packed.head;
-  params.sink_key = layout->sinks.key;
-  params.sink_value = layout->sinks.value;
-  params.sink_head = layout->sinks.head;
-  params.batch = args->sizes.batch;
-  params.heads = problem->heads;
-  params.group = problem->group;
-  params.queries = (int32_t)args->sizes.queries;
-  params.tiles = lists->tiles;
-  params.strip = TILES_PER_STRIP;
-  params.lists_per_batch = lists->per_batch ? lists->heads : 0;
-  params.list_heads = lists->heads;
-  sattn_cl_cpu_sides(problem, lists->identity, args->sizes.keys, &params.left, &params.right);
-  params.scale = problem->scale * LOG2_E;
-  params.softcap = problem->softcap * LOG2_E;
   return params;
 }
 

@@ -186,28 +186,20 @@ static pass_arrays arrays_of(const sattn_problem *problem, const sattn_forward_a
   return arrays;
 }
 
-static sattn_attend_cpu_params describe(const sattn_problem *problem, const sattn_forward_args *args, const cpu_layout *layout, int pass) {
-  const sattn_cl_lists *lists = lists_of(problem, layout, pass);
-  const pass_arrays arrays = arrays_of(problem, args, pass);
+sattn_attend_cpu_params sattn_cl_cpu_describe(const sattn_problem *problem, const sattn_forward_args *args, const sattn_cl_lists *lists,
+                                              const sattn_cl_packed *packed, const sattn_cl_packed *sinks) {
   sattn_attend_cpu_params params;
   memset(&params, 0, sizeof params);
   params.list = lists->layout;
-  if (has_query_lists(problem, pass)) params.query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params.list);
   params.query = place_of(&args->query);
   params.out = place_of(&args->out);
-  params.branch = place_of_branch(problem, &args->sizes, arrays.branch.offset);
-  params.gate_own = place_of(&arrays.gate_own);
-  params.gate_first = place_of(&arrays.gate_first);
-  params.lse = arrays.lse.offset;
   params.sink_logits = args->sink_logits.offset;
-  params.partial = layout->partial;
-  params.partial_lse = layout->partial_lse;
-  params.packed_key = layout->packed.key;
-  params.packed_value = layout->packed.value;
-  params.packed_head = layout->packed.head;
-  params.sink_key = layout->sinks.key;
-  params.sink_value = layout->sinks.value;
-  params.sink_head = layout->sinks.head;
+  params.packed_key = packed->key;
+  params.packed_value = packed->value;
+  params.packed_head = packed->head;
+  params.sink_key = sinks->key;
+  params.sink_value = sinks->value;
+  params.sink_head = sinks->head;
   params.batch = args->sizes.batch;
   params.heads = problem->heads;
   params.group = problem->group;
@@ -216,15 +208,29 @@ static sattn_attend_cpu_params describe(const sattn_problem *problem, const satt
   params.strip = TILES_PER_STRIP;
   params.lists_per_batch = lists->per_batch ? lists->heads : 0;
   params.list_heads = lists->heads;
-  params.gate_dtype = (int32_t)problem->gate_dtype;
-  bool moba = problem->mode == SATTN_MOBA;
   sattn_cl_cpu_sides(problem, lists->identity, args->sizes.keys, &params.left, &params.right);
-  if (moba) params.left = 0;
-  if (moba) params.right = (int32_t)(problem->block < args->sizes.keys ? problem->block : args->sizes.keys) - 1;
-  params.other_left = problem->left_sa;
-  params.other_right = problem->right_sa;
   params.scale = problem->scale * LOG2_E;
   params.softcap = problem->softcap * LOG2_E;
+  return params;
+}
+
+static sattn_attend_cpu_params describe(const sattn_problem *problem, const sattn_forward_args *args, const cpu_layout *layout, int pass) {
+  const pass_arrays arrays = arrays_of(problem, args, pass);
+  sattn_attend_cpu_params params = sattn_cl_cpu_describe(problem, args, lists_of(problem, layout, pass), &layout->packed, &layout->sinks);
+  if (has_query_lists(problem, pass)) params.query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params.list);
+  params.branch = place_of_branch(problem, &args->sizes, arrays.branch.offset);
+  params.gate_own = place_of(&arrays.gate_own);
+  params.gate_first = place_of(&arrays.gate_first);
+  params.lse = arrays.lse.offset;
+  params.partial = layout->partial;
+  params.partial_lse = layout->partial_lse;
+  params.gate_dtype = (int32_t)problem->gate_dtype;
+  if (problem->mode == SATTN_MOBA) {
+    params.left = 0;
+    params.right = (int32_t)(problem->block < args->sizes.keys ? problem->block : args->sizes.keys) - 1;
+  }
+  params.other_left = problem->left_sa;
+  params.other_right = problem->right_sa;
   return params;
 }
 
