@@ -39,7 +39,7 @@ static void padding_changes_nothing(test_env *env) {
   test_oracle_result exact;
   double tolerance[TEST_OUTPUTS];
   test_difference difference;
-  test_oracle(&alone, 0, &exact);
+  test_oracle(&alone, TEST_EXACT, &exact);
   test_oracle_tolerances(&alone, &exact, tolerance);
   if (test_compare("out", test_output_shape(&alone, TEST_OUT), exact.output[TEST_OUT], of_padded.output[TEST_OUT], tolerance[TEST_OUT],
                    &difference))
@@ -111,7 +111,7 @@ static void check_rows(test_env *env, const test_call *call, int64_t first, int6
   }
   test_oracle_result exact;
   double tolerance[TEST_OUTPUTS];
-  test_oracle(call, 0, &exact);
+  test_oracle(call, TEST_EXACT, &exact);
   test_oracle_tolerances(call, &exact, tolerance);
   if (test_compare("out", rows, exact.output[TEST_OUT] + first * 128, got, tolerance[TEST_OUT], &difference))
     test_fail(env->suite, "rows from %lld: %s", (long long)first, difference.report);

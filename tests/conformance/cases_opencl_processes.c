@@ -33,7 +33,7 @@ static int attend(const char *device, sattn_mode mode) {
     printf("%s\n", fault ? fault : error.message);
     return 4;
   }
-  test_oracle(&call, 0, &exact);
+  test_oracle(&call, TEST_EXACT, &exact);
   test_oracle_tolerances(&call, &exact, tolerance);
   test_compare("out", test_output_shape(&call, TEST_OUT), exact.output[TEST_OUT], result.output[TEST_OUT], tolerance[TEST_OUT],
                &difference);

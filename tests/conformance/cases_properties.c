@@ -11,7 +11,7 @@ static void check_equal(test_env *env, const test_call *a, const test_call *b, c
   double tolerance[TEST_OUTPUTS];
   test_difference difference;
   if (!test_call_ok(env, a, label, &of_a) || !test_call_ok(env, b, label, &of_b)) return;
-  test_oracle(a, 0, &exact);
+  test_oracle(a, TEST_EXACT, &exact);
   test_oracle_tolerances(a, &exact, tolerance);
   if (test_compare(label, test_output_shape(a, TEST_OUT), exact.output[TEST_OUT], of_a.output[TEST_OUT], tolerance[TEST_OUT],
                    &difference) ||
@@ -140,7 +140,7 @@ static void exact_integers(test_env *env) {
   if (test_mode_uses_sa(env->mode)) call.attention.window_sa = sattn_window_width(8);
   if (test_mode_uses_swa(env->mode)) call.attention.window_swa = sattn_window_width(8);
   if (!test_call_ok(env, &call, "integers", &result)) return;
-  test_oracle(&call, 0, &exact);
+  test_oracle(&call, TEST_EXACT, &exact);
   double tolerance = env->mode == SATTN_UNION ? 2e-6 * 8 : 0;
   for (int64_t i = 0; i < 50; ++i) {
     int64_t count = test_oracle_visible(&call, SATTN_BAND_SA, 0, 0, i, seen);
@@ -163,7 +163,7 @@ static void growing_sequence(test_env *env) {
   test_call_init(&all, env->mode, 1, n, n, 1, 1, 16);
   if (test_mode_uses_sa(env->mode)) all.attention.order_length = 64;
   test_call_fill(&all, &env->random, 1.0);
-  test_oracle(&all, 0, &exact);
+  test_oracle(&all, TEST_EXACT, &exact);
   test_oracle_tolerances(&all, &exact, tolerance);
   for (int64_t seen = 1; seen <= n; seen += 13) {
     for (int64_t queries = 1; queries <= 5 && queries <= seen; queries += 4) {

@@ -189,12 +189,12 @@ static void merge(test_env *env) {
     part[1].sizes.keys = 30 - split;
     part[1].input[TEST_KEY] += split * 64;
     part[1].input[TEST_VALUE] += split * 64;
-    test_oracle(&all, 0, &of[2]);
+    test_oracle(&all, TEST_EXACT, &of[2]);
     size_t count = test_shape_count(test_output_shape(&all, TEST_OUT));
     size_t rows = test_shape_count(test_output_shape(&all, TEST_LSE));
     const float *in[4];
     for (int i = 0; i < 2; ++i) {
-      test_oracle(&part[i], 0, &of[i]);
+      test_oracle(&part[i], TEST_EXACT, &of[i]);
       in[2 * i] = narrowed(of[i].output[TEST_OUT], count, (sattn_dtype)dtype);
       in[2 * i + 1] = narrowed(of[i].output[TEST_LSE], rows, SATTN_FP32);
     }

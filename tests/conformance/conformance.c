@@ -42,7 +42,7 @@ int test_check_result(test_env *env, const test_call *call, const char *label, c
   test_oracle_result exact;
   double tolerance[TEST_OUTPUTS];
   int right = 1;
-  test_oracle(call, 0, &exact);
+  test_oracle(call, TEST_EXACT, &exact);
   test_oracle_tolerances(call, &exact, tolerance);
   for (int o = 0; o < TEST_OUTPUTS; ++o) {
     test_difference difference;

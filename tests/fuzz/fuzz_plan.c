@@ -147,7 +147,7 @@ static void run(sattn_context *context, test_call *call, bytes *b) {
   if (byte(b) % 2) test_call_fill_gradients(call, &random, byte(b) % 2);
   if (test_run_call(context, call, &result, &fault, &error)) fuzz_found("accepted, and refused when it ran: %s", error.message);
   if (fault) fuzz_found("%s", fault);
-  test_oracle(call, 0, &exact);
+  test_oracle(call, TEST_EXACT, &exact);
   test_oracle_tolerances(call, &exact, tolerance);
   for (int o = 0; o < TEST_OUTPUTS; ++o) {
     test_difference difference;

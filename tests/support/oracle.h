@@ -13,8 +13,15 @@ typedef struct test_oracle_result {
   double score;                 /* largest |scale| * sum |Q||K| over visible pairs */
 } test_oracle_result;
 
-/* Forward and, if call->backward, backward. With `rounded`, P, dS, the branches of GATED and the outputs are rounded to the dtype once. */
-void test_oracle(const test_call *call, int rounded, test_oracle_result *result);
+/* What is rounded to the dtype, once. */
+typedef enum test_rounding {
+  TEST_EXACT,
+  TEST_ROUND_ALL,   /* P, dS, the branches of GATED and the outputs */
+  TEST_ROUND_STORED /* the branches of GATED and the outputs: what lies in memory between forward and backward */
+} test_rounding;
+
+/* Forward and, if call->backward, backward. */
+void test_oracle(const test_call *call, test_rounding rounding, test_oracle_result *result);
 
 /* The largest absolute error that contract section 8 allows for each output. Runs the rounded oracle for half types. */
 void test_oracle_tolerances(const test_call *call, const test_oracle_result *exact, double tolerance[TEST_OUTPUTS]);

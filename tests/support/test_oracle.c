@@ -56,7 +56,7 @@ static void moba_example(void **state) {
     k[i * 8] = strength[i];
     v[i * 8 + i] = 1;
   }
-  test_oracle(&call, 0, &result);
+  test_oracle(&call, TEST_EXACT, &result);
   const double expected[8] = {0.4763, 0.4763, 0, 0, 0, 0, 0.0237, 0.0237};
   for (int j = 0; j < 8; ++j) assert_true(fabs(result.output[TEST_OUT][7 * 8 + j] - expected[j]) < 1e-4);
   assert_true(fabs(result.output[TEST_OUT][1 * 8] - 0.5) < 1e-12);
@@ -68,7 +68,7 @@ static double loss(const test_call *call) {
   double sum = 0;
   test_call forward = *call;
   forward.backward = 0;
-  test_oracle(&forward, 0, &result);
+  test_oracle(&forward, TEST_EXACT, &result);
   static const int pairs[4][2] = {
       {TEST_OUT, TEST_GRAD_OUT}, {TEST_LSE, TEST_GRAD_LSE}, {TEST_LSE_SA, TEST_GRAD_LSE_SA}, {TEST_LSE_SWA, TEST_GRAD_LSE_SWA}};
   for (int p = 0; p < 4; ++p) {
@@ -116,7 +116,7 @@ static void check_gradients(sattn_mode mode) {
   call.lengths = lengths;
   test_call_fill(&call, &random, 1.0);
   test_call_fill_gradients(&call, &random, 1);
-  test_oracle(&call, 0, &result);
+  test_oracle(&call, TEST_EXACT, &result);
   differences(&call, TEST_QUERY, TEST_GRAD_QUERY, &result);
   differences(&call, TEST_KEY, TEST_GRAD_KEY, &result);
   differences(&call, TEST_VALUE, TEST_GRAD_VALUE, &result);

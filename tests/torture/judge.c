@@ -123,7 +123,7 @@ static void taint_row(const taint *t, sattn_band band, int64_t b, int64_t h, int
 
 void torture_expected(const torture_problem *p, const test_call *tame, test_oracle_result *exact, double tolerance[TEST_OUTPUTS]) {
   taint t = {p, tame, exact};
-  test_oracle(tame, 0, exact);
+  test_oracle(tame, TEST_EXACT, exact);
   test_oracle_tolerances(tame, exact, tolerance);
   if (!p->garbage) return;
   unsigned char *seen = test_memory((size_t)p->keys);

@@ -146,7 +146,7 @@ static int check_oracle(const char *folder, const char *name) {
     return 1;
   }
   if (vector.refused[0]) return 0;
-  test_oracle(&vector.call, 0, &exact);
+  test_oracle(&vector.call, TEST_EXACT, &exact);
   test_oracle_tolerances(&vector.call, &exact, tolerance);
   for (int o = 0; o < TEST_OUTPUTS; ++o) {
     if (!vector.expected[o]) continue;

@@ -104,7 +104,7 @@ static const problem problems[] = {
 static void compare(const char *name, const test_call *call, const test_result *result) {
   test_oracle_result exact;
   double tolerance[TEST_OUTPUTS];
-  test_oracle(call, 0, &exact);
+  test_oracle(call, TEST_EXACT, &exact);
   test_oracle_tolerances(call, &exact, tolerance);
   for (int o = TEST_GRAD_QUERY; o < TEST_OUTPUTS; ++o) {
     test_difference difference;
@@ -201,7 +201,7 @@ static void exact(const char *name, sattn_mode mode, int64_t n, int64_t heads, v
     if (turn) one_hot(&call, TEST_QUERY, n, heads, NULL);
     if (turn) one_hot(&call, TEST_GRAD_OUT, n, heads, count);
     if (!turn) one_hot(&call, TEST_KEY, n, 1, NULL);
-    test_oracle(&call, 0, &right);
+    test_oracle(&call, TEST_EXACT, &right);
     if (run_alone("cuda:0", &call, &result, &fault, &error) != SATTN_OK) {
       fail(__FILE__, __LINE__, "%s: %s", name, error.message);
       break;

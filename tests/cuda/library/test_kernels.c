@@ -130,7 +130,7 @@ static const problem problems[] = {
 static void compare(const char *name, const test_call *call, const test_result *result) {
   test_oracle_result exact;
   double tolerance[TEST_OUTPUTS];
-  test_oracle(call, 0, &exact);
+  test_oracle(call, TEST_EXACT, &exact);
   test_oracle_tolerances(call, &exact, tolerance);
   for (int o = 0; o < TEST_OUTPUTS; ++o) {
     test_difference difference;
