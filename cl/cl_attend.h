@@ -11,9 +11,12 @@
 typedef struct sattn_cl_attend {
   sattn_implementation common;
 
-  /* Gets programs, makes kernels, launches each once on an empty range, says sattn_cl_program_launched. *out_state is handed to the
-   * functions below. On failure nothing is left behind. */
-  sattn_status (*prepare)(const sattn_plan *plan, void **out_state, sattn_error *error);
+  /* Bytes of what a plan keeps of it: zeroed for prepare, then handed to the functions below. */
+  size_t state_bytes;
+
+  /* Gets programs, makes kernels, launches each once on an empty range, says sattn_cl_program_launched. What a failure leaves half made
+   * goes to destroy. */
+  sattn_status (*prepare)(const sattn_plan *plan, void *state, sattn_error *error);
   void (*destroy)(sattn_context *context, void *state);
 
   /* Enqueues one call. The plan's lock is held, so kernels of `state` may be bound. No allocation, no waiting, no driver object but events.
@@ -23,6 +26,12 @@ typedef struct sattn_cl_attend {
   sattn_status (*enqueue_backward)(const sattn_plan *plan, void *state, const sattn_backward_args *args, sattn_cl_chain *chain,
                                    sattn_error *error);
 } sattn_cl_attend;
+
+/* Makes the state that a plan keeps. On failure *out_state is NULL and nothing is left behind. */
+sattn_status sattn_cl_attend_open(const sattn_cl_attend *attend, const sattn_plan *plan, void **out_state, sattn_error *error);
+
+/* `state` may be NULL. */
+void sattn_cl_attend_close(const sattn_cl_attend *attend, sattn_context *context, void *state);
 
 extern const sattn_cl_attend sattn_cl_attend_decode;
 extern const sattn_cl_attend sattn_cl_attend_amx;

@@ -5,7 +5,6 @@
  *     STOCHASTIC             permuted lists  -> pack -> attend
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cl_amx.h"
@@ -88,7 +87,6 @@ static void destroy(sattn_context *context, void *opaque) {
   sattn_cl_permute_destroy(context, &state->permute);
   sattn_cl_kernel_release(context, &state->pack);
   sattn_cl_kernel_release(context, &state->attend);
-  free(state);
 }
 
 static sattn_status prepare_attend(const sattn_plan *plan, cl_kernel *kernel, sattn_error *error) {
@@ -114,18 +112,12 @@ static sattn_status prepare_attend(const sattn_plan *plan, cl_kernel *kernel, sa
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  amx_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  amx_state *state = opaque;
   sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
   if (status == SATTN_OK) status = sattn_cl_pack_prepare(plan, SATTN_CL_PACK_AMX, &state->pack, error);
   if (status == SATTN_OK) status = prepare_attend(plan, &state->attend, error);
-  if (status != SATTN_OK) {
-    destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  return status;
 }
 
 /* ---- execution ---- */
@@ -160,6 +152,7 @@ const sattn_cl_attend sattn_cl_attend_amx = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(amx_state),
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_forward = enqueue,

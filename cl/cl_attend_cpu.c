@@ -2,13 +2,13 @@
  *
  *     FULL, SLIDING_WINDOW   identity lists  -> pack -> attend
  *     STOCHASTIC             permuted lists  -> pack -> attend
- *     MOBA                   selection -> own block into fp32 rows, then the other blocks round by round, each pass from the rows of the
- * last UNION, GATED           permuted lists  -> pack -> attend into fp32 rows of the workspace identity lists  -> pack -> attend, starting
- * from (UNION) or mixing with (GATED) those rows
+ *     MOBA                   selection -> own block into fp32 rows of the workspace, then the other blocks round by round, each pass from
+ *                            the rows of the last
+ *     UNION, GATED           permuted lists  -> pack -> attend into fp32 rows of the workspace
+ *                            identity lists  -> pack -> attend, starting from (UNION) or mixing with (GATED) those rows
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cl_attend.h"
@@ -17,6 +17,7 @@
 #include "cl_pack.h"
 #include "cl_program.h"
 #include "cl_select.h"
+#include "kernel_args.h"
 
 #define TILES_PER_STRIP 8
 #define MOST_SLOTS      (1 << 30)
@@ -155,11 +156,6 @@ static uint64_t workspace(const sattn_context *context, const sattn_problem *pro
 
 /* ---- arguments ---- */
 
-static sattn_kernel_tensor place_of(const sattn_tensor *tensor) {
-  sattn_kernel_tensor place = {tensor->offset, tensor->stride_batch, tensor->stride_token, tensor->stride_head};
-  return place;
-}
-
 /* A saved branch: [B, n_q, H, d], contiguous. */
 static sattn_kernel_tensor place_of_branch(const sattn_problem *problem, const sattn_sizes *sizes, int64_t offset) {
   int64_t token = (int64_t)problem->heads * problem->head_dim;
@@ -191,8 +187,8 @@ sattn_attend_cpu_params sattn_cl_cpu_describe(const sattn_problem *problem, cons
   sattn_attend_cpu_params params;
   memset(&params, 0, sizeof params);
   params.list = lists->layout;
-  params.query = place_of(&args->query);
-  params.out = place_of(&args->out);
+  params.query = sattn_kernel_place(&args->query);
+  params.out = sattn_kernel_place(&args->out);
   params.sink_logits = args->sink_logits.offset;
   params.packed_key = packed->key;
   params.packed_value = packed->value;
@@ -219,8 +215,8 @@ static sattn_attend_cpu_params describe(const sattn_problem *problem, const satt
   sattn_attend_cpu_params params = sattn_cl_cpu_describe(problem, args, lists_of(problem, layout, pass), &layout->packed, &layout->sinks);
   if (has_query_lists(problem, pass)) params.query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params.list);
   params.branch = place_of_branch(problem, &args->sizes, arrays.branch.offset);
-  params.gate_own = place_of(&arrays.gate_own);
-  params.gate_first = place_of(&arrays.gate_first);
+  params.gate_own = sattn_kernel_place(&arrays.gate_own);
+  params.gate_first = sattn_kernel_place(&arrays.gate_first);
   params.lse = arrays.lse.offset;
   params.partial = layout->partial;
   params.partial_lse = layout->partial_lse;
@@ -254,7 +250,6 @@ static void destroy(sattn_context *context, void *opaque) {
   for (int kernel = 0; kernel < KERNELS; ++kernel) sattn_cl_kernel_release(context, &state->attend[kernel]);
   sattn_cl_select_destroy(context, &state->select);
   sattn_cl_kernel_release(context, &state->moba);
-  free(state);
 }
 
 static sattn_status prepare_pass(const sattn_plan *plan, int pass, cl_kernel *kernel, sattn_error *error) {
@@ -284,9 +279,8 @@ static sattn_status prepare_pass(const sattn_plan *plan, int pass, cl_kernel *ke
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  cpu_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  cpu_state *state = opaque;
   sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
   if (status == SATTN_OK) status = sattn_cl_pack_prepare(plan, SATTN_CL_PACK_ROWS, &state->pack, error);
   for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
@@ -297,12 +291,7 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
     status = sattn_cl_select_prepare(plan, true, &state->select, error);
     if (status == SATTN_OK) status = sattn_cl_moba_prepare(plan->context, &state->moba, error);
   }
-  if (status != SATTN_OK) {
-    destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  return status;
 }
 
 /* ---- execution ---- */
@@ -373,6 +362,7 @@ const sattn_cl_attend sattn_cl_attend_cpu = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(cpu_state),
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_forward = enqueue,

@@ -6,7 +6,6 @@
  *                            identity lists  -> pack -> strips on top     -> unpack dK, dV
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cl_attend.h"
@@ -181,7 +180,6 @@ static void destroy(sattn_context *context, void *opaque) {
     sattn_cl_kernel_release(context, &state->attend[pass]);
     sattn_cl_kernel_release(context, &state->sinks[pass]);
   }
-  free(state);
 }
 
 static sattn_status launch_empty(sattn_context *context, cl_kernel kernel, sattn_error *error) {
@@ -223,20 +221,14 @@ static sattn_status prepare_pass(const sattn_plan *plan, cpu_grad_state *state, 
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  cpu_grad_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  cpu_grad_state *state = opaque;
   sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
   if (status == SATTN_OK) status = sattn_cl_pack_grad_prepare(plan, &state->pack, error);
   for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
     status = prepare_pass(plan, state, pass, error);
   }
-  if (status != SATTN_OK) {
-    destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  return status;
 }
 
 /* ---- execution ---- */
@@ -336,6 +328,7 @@ const sattn_cl_attend sattn_cl_attend_cpu_grad = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(cpu_grad_state),
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_backward = enqueue,

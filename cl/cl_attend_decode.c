@@ -1,7 +1,6 @@
 /* Few queries against many keys on CPUs: reads keys and values once, in place, chunk by chunk (kernels/attend_decode.cl). Packing, which
  * pays when 64 queries share a tile, would write and read again everything that is read here once. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cl_attend.h"
@@ -76,7 +75,6 @@ static void destroy(sattn_context *context, void *opaque) {
   decode_state *state = opaque;
   sattn_cl_kernel_release(context, &state->attend);
   sattn_cl_kernel_release(context, &state->join);
-  free(state);
 }
 
 static sattn_status prepare_kernels(const sattn_plan *plan, decode_state *state, sattn_error *error) {
@@ -101,16 +99,8 @@ static sattn_status prepare_kernels(const sattn_plan *plan, decode_state *state,
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  decode_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
-  sattn_status status = prepare_kernels(plan, state, error);
-  if (status != SATTN_OK) {
-    destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  return prepare_kernels(plan, opaque, error);
 }
 
 /* ---- execution ---- */
@@ -140,9 +130,12 @@ const sattn_cl_attend sattn_cl_attend_decode = {
             .family = SATTN_KERNELS_CPU,
             .path = SATTN_PATH_FAST,
             .pass = SATTN_PASS_FORWARD,
+            /* Which would show where exact zeros are due, such as with one key. */
+            .apart = "its scores are summed in another order than those of the gradients",
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(decode_state),
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_forward = enqueue,

@@ -1,6 +1,5 @@
 /* The general path: one plain kernel for every mode, option, head_dim and layout (kernels/attend_general.cl). */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cl_attend.h"
@@ -82,7 +81,6 @@ static void destroy(sattn_context *context, void *opaque) {
   sattn_cl_slots_destroy(context, &state->slots);
   sattn_cl_select_destroy(context, &state->select);
   sattn_cl_kernel_release(context, &state->attend);
-  free(state);
 }
 
 static sattn_status prepare_attend(const sattn_plan *plan, general_state *state, sattn_error *error) {
@@ -102,18 +100,12 @@ static sattn_status prepare_attend(const sattn_plan *plan, general_state *state,
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  general_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  general_state *state = opaque;
   sattn_status status = prepare_attend(plan, state, error);
   if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cl_slots_prepare(plan->context, &state->slots, error);
   if (status == SATTN_OK && plan->problem.mode == SATTN_MOBA) status = sattn_cl_select_prepare(plan, false, &state->select, error);
-  if (status != SATTN_OK) {
-    destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  return status;
 }
 
 /* ---- execution ---- */
@@ -155,6 +147,7 @@ const sattn_cl_attend sattn_cl_attend_general = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(general_state),
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_forward = enqueue,

@@ -1,6 +1,5 @@
 /* Backward of the general path: dQ by query rows, then dK and dV by key rows (kernels/attend_general_grad.cl). */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cl_attend.h"
@@ -113,7 +112,6 @@ static void destroy(sattn_context *context, void *opaque) {
   sattn_cl_kernel_release(context, &state->query);
   sattn_cl_kernel_release(context, &state->key_value);
   sattn_cl_kernel_release(context, &state->sinks);
-  free(state);
 }
 
 static sattn_status launch_empty(sattn_context *context, grad_state *state, sattn_error *error) {
@@ -148,17 +146,11 @@ static sattn_status prepare_kernels(const sattn_plan *plan, grad_state *state, s
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  grad_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  grad_state *state = opaque;
   sattn_status status = prepare_kernels(plan, state, error);
   if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cl_slots_prepare(plan->context, &state->slots, error);
-  if (status != SATTN_OK) {
-    destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  return status;
 }
 
 /* ---- execution ---- */
@@ -220,6 +212,7 @@ const sattn_cl_attend sattn_cl_attend_general_grad = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(grad_state),
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_backward = enqueue,

@@ -1,6 +1,5 @@
 /* The family for devices with real local memory: a work-group per tile of queries (kernels/attend_gpu.cl, attend_gpu_tile.cl). */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cl_attend.h"
@@ -125,7 +124,6 @@ static void destroy(sattn_context *context, void *opaque) {
   gpu_state *state = opaque;
   sattn_cl_slots_destroy(context, &state->slots);
   sattn_cl_kernel_release(context, &state->attend);
-  free(state);
 }
 
 static sattn_status prepare_attend(const sattn_plan *plan, gpu_state *state, sattn_error *error) {
@@ -149,17 +147,11 @@ static sattn_status prepare_attend(const sattn_plan *plan, gpu_state *state, sat
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  gpu_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  gpu_state *state = opaque;
   sattn_status status = prepare_attend(plan, state, error);
   if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cl_slots_prepare(plan->context, &state->slots, error);
-  if (status != SATTN_OK) {
-    destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  return status;
 }
 
 /* ---- execution ---- */
@@ -254,6 +246,7 @@ const sattn_cl_attend sattn_cl_attend_gpu = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(gpu_state),
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_forward = enqueue,

@@ -6,7 +6,6 @@
  *     UNION, GATED           tiles of slots into fp32 rows, then tiles of positions on top of them
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cl_attend.h"
@@ -231,7 +230,6 @@ static void destroy(sattn_context *context, void *opaque) {
   sattn_cl_kernel_release(context, &state->query);
   sattn_cl_kernel_release(context, &state->key_value);
   sattn_cl_kernel_release(context, &state->sinks);
-  free(state);
 }
 
 static sattn_status launch_empty(sattn_context *context, gpu_grad_state *state, sattn_error *error) {
@@ -270,17 +268,11 @@ static sattn_status prepare_kernels(const sattn_plan *plan, gpu_grad_state *stat
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  gpu_grad_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  gpu_grad_state *state = opaque;
   sattn_status status = prepare_kernels(plan, state, error);
   if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cl_slots_prepare(plan->context, &state->slots, error);
-  if (status != SATTN_OK) {
-    destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  return status;
 }
 
 /* ---- execution ---- */
@@ -422,6 +414,7 @@ const sattn_cl_attend sattn_cl_attend_gpu_grad = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(gpu_grad_state),
     .prepare = prepare,
     .destroy = destroy,
     .enqueue_backward = enqueue,

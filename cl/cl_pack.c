@@ -5,6 +5,7 @@
 
 #include "cl_program.h"
 #include "dispatch.h"
+#include "kernel_args.h"
 
 /* Looking for the blocks that a band reaches costs each block a look at every query: worth it where tiles are few. */
 #define BLOCKS_PER_TILE 8
@@ -59,11 +60,6 @@ sattn_status sattn_cl_pack_prepare(const sattn_plan *plan, sattn_cl_pack_form fo
   return SATTN_OK;
 }
 
-static sattn_kernel_tensor place_of(const sattn_tensor *tensor) {
-  sattn_kernel_tensor place = {tensor->offset, tensor->stride_batch, tensor->stride_token, tensor->stride_head};
-  return place;
-}
-
 sattn_status sattn_cl_pack_enqueue(cl_kernel kernel, const sattn_plan *plan, const sattn_forward_args *args, const sattn_cl_lists *lists,
                                    const sattn_cl_packed *packed, bool sinks, int32_t left, int32_t right, sattn_cl_chain *chain,
                                    sattn_error *error) {
@@ -71,8 +67,8 @@ sattn_status sattn_cl_pack_enqueue(cl_kernel kernel, const sattn_plan *plan, con
   sattn_pack_params params;
   memset(&params, 0, sizeof params);
   params.list = lists->layout;
-  params.key = place_of(&args->key);
-  params.value = place_of(&args->value);
+  params.key = sattn_kernel_place(&args->key);
+  params.value = sattn_kernel_place(&args->value);
   params.packed_key = packed->key;
   params.packed_value = packed->value;
   params.packed_head = packed->head;

@@ -30,10 +30,7 @@ static sattn_kernel_family family_of(const sattn_context *context) {
 
 sattn_status sattn_cl_plan_query(sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
                                  sattn_plan_info *info, sattn_error *error) {
-  /* A plan that also differentiates does without the first, decoding: its scores are summed in another order than those of the gradients,
-   * which would show where exact zeros are due, such as with one key. */
-  const size_t skipped = passes & SATTN_PASS_BACKWARD ? 1 : 0, count = sizeof implementations / sizeof implementations[0] - skipped;
-  const sattn_dispatch dispatch = {context, family_of(context), implementations + skipped, count};
+  const sattn_dispatch dispatch = {context, family_of(context), implementations, sizeof implementations / sizeof implementations[0]};
   sattn_choice choice;
   if (problem->dtype == SATTN_BF16 && passes & SATTN_PASS_FORWARD) sattn_cl_amx_find(context);
   return sattn_dispatch_choose(&dispatch, problem, maxima, passes, &choice, info, error);
@@ -62,11 +59,11 @@ sattn_status sattn_cl_plan_prepare(sattn_plan *plan, sattn_error *error) {
   const sattn_cl_attend *forward = chosen(plan, SATTN_PASS_FORWARD, plan->info.forward_kernel);
   const sattn_cl_attend *backward = chosen(plan, SATTN_PASS_BACKWARD, plan->info.backward_kernel);
   if (status == SATTN_OK && forward) {
-    status = forward->prepare(plan, &state->forward_state, error);
+    status = sattn_cl_attend_open(forward, plan, &state->forward_state, error);
     if (status == SATTN_OK) state->forward = forward;
   }
   if (status == SATTN_OK && backward) {
-    status = backward->prepare(plan, &state->backward_state, error);
+    status = sattn_cl_attend_open(backward, plan, &state->backward_state, error);
     if (status == SATTN_OK) state->backward = backward;
   }
   if (status != SATTN_OK) sattn_cl_plan_destroy(plan);
@@ -76,8 +73,8 @@ sattn_status sattn_cl_plan_prepare(sattn_plan *plan, sattn_error *error) {
 void sattn_cl_plan_destroy(sattn_plan *plan) {
   cl_plan_state *state = plan->impl;
   if (!state) return;
-  if (state->forward) state->forward->destroy(plan->context, state->forward_state);
-  if (state->backward) state->backward->destroy(plan->context, state->backward_state);
+  sattn_cl_attend_close(state->forward, plan->context, state->forward_state);
+  sattn_cl_attend_close(state->backward, plan->context, state->backward_state);
   pthread_mutex_destroy(&state->lock);
   free(state);
   plan->impl = NULL;

@@ -1,6 +1,5 @@
 /* The general path: one plain kernel for every mode, option, head_dim and layout (kernels/attend_general.cu). */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda_attend.h"
@@ -45,11 +44,6 @@ static uint64_t workspace(const sattn_context *context, const sattn_problem *pro
   return end;
 }
 
-static void destroy(sattn_context *context, void *state) {
-  (void)context; /* kernels belong to the context's programs */
-  free(state);
-}
-
 static sattn_status prepare_kernels(const sattn_plan *plan, general_state *state, sattn_error *error) {
   sattn_cuda_program *program = NULL;
   char name[64];
@@ -61,16 +55,8 @@ static sattn_status prepare_kernels(const sattn_plan *plan, general_state *state
   return status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  general_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
-  sattn_status status = prepare_kernels(plan, state, error);
-  if (status != SATTN_OK) {
-    free(state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  return prepare_kernels(plan, opaque, error);
 }
 
 static void *address(const sattn_buffer *buffer) {
@@ -140,7 +126,7 @@ const sattn_cuda_attend sattn_cuda_attend_general = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(general_state),
     .prepare = prepare,
-    .destroy = destroy,
     .enqueue_forward = enqueue,
 };

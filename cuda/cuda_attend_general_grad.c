@@ -1,7 +1,6 @@
 /* Backward of the general path: dQ by query rows, then dK and dV by key rows (kernels/attend_general_grad.cu), then the gradient of the
  * sink logits (kernels/grad_sinks.cu). */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda_attend.h"
@@ -35,11 +34,6 @@ static uint64_t workspace(const sattn_context *context, const sattn_problem *pro
 
 /* ---- life ---- */
 
-static void destroy(sattn_context *context, void *state) {
-  (void)context; /* kernels belong to the context's programs */
-  free(state);
-}
-
 static sattn_status get_kernel(const sattn_plan *plan, sattn_cuda_program *program, const char *what, sattn_cu_function *out_kernel,
                                sattn_error *error) {
   char name[64];
@@ -59,16 +53,8 @@ static sattn_status prepare_kernels(const sattn_plan *plan, grad_state *state, s
   return status == SATTN_OK ? sattn_cuda_kernel_get(plan->context, program, "grad_sinks", 0, &state->sinks, error) : status;
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
-  grad_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
-  sattn_status status = prepare_kernels(plan, state, error);
-  if (status != SATTN_OK) {
-    free(state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *error) {
+  return prepare_kernels(plan, opaque, error);
 }
 
 /* ---- arguments ---- */
@@ -167,7 +153,7 @@ const sattn_cuda_attend sattn_cuda_attend_general_grad = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(grad_state),
     .prepare = prepare,
-    .destroy = destroy,
     .enqueue_backward = enqueue,
 };

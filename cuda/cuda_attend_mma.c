@@ -17,7 +17,7 @@ static uint64_t workspace(const sattn_context *context, const sattn_problem *pro
   return sattn_cuda_band_workspace(context, problem, maxima, SATTN_MMA_ROWS(problem->head_dim));
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
+static sattn_status prepare(const sattn_plan *plan, void *state, sattn_error *error) {
   const sattn_problem *problem = &plan->problem;
   sattn_cuda_band_kernel kernel;
   memset(&kernel, 0, sizeof kernel);
@@ -25,7 +25,7 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
   snprintf(kernel.name, sizeof kernel.name, "attend_mma_%d_%s", problem->head_dim, sattn_dtype_name(problem->dtype));
   kernel.rows = SATTN_MMA_ROWS(problem->head_dim);
   kernel.shared_bytes = SATTN_MMA_SHARED((uint32_t)problem->head_dim);
-  return sattn_cuda_band_prepare(plan, &kernel, out_state, error);
+  return sattn_cuda_band_prepare(plan, &kernel, state, error);
 }
 
 const sattn_cuda_attend sattn_cuda_attend_mma = {
@@ -38,6 +38,7 @@ const sattn_cuda_attend sattn_cuda_attend_mma = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(sattn_cuda_band_state),
     .prepare = prepare,
     .destroy = sattn_cuda_band_destroy,
     .enqueue_forward = sattn_cuda_band_enqueue,

@@ -34,7 +34,7 @@ static uint64_t workspace(const sattn_context *context, const sattn_problem *pro
                                         SATTN_GRAD_KEY_ROWS(problem->head_dim));
 }
 
-static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_error *error) {
+static sattn_status prepare(const sattn_plan *plan, void *state, sattn_error *error) {
   const char *dtype = sattn_dtype_name(plan->problem.dtype);
   int32_t d = plan->problem.head_dim;
   sattn_cuda_grad_kernels kernels;
@@ -47,7 +47,7 @@ static sattn_status prepare(const sattn_plan *plan, void **out_state, sattn_erro
   kernels.key_rows = SATTN_GRAD_KEY_ROWS(d);
   kernels.query_shared = query_shared(d);
   kernels.key_shared = key_shared(d);
-  return sattn_cuda_band_grad_prepare(plan, &kernels, out_state, error);
+  return sattn_cuda_band_grad_prepare(plan, &kernels, state, error);
 }
 
 const sattn_cuda_attend sattn_cuda_attend_mma_grad = {
@@ -60,6 +60,7 @@ const sattn_cuda_attend sattn_cuda_attend_mma_grad = {
             .supports = supports,
             .workspace = workspace,
         },
+    .state_bytes = sizeof(sattn_cuda_grad_state),
     .prepare = prepare,
     .destroy = sattn_cuda_band_grad_destroy,
     .enqueue_backward = sattn_cuda_band_grad_enqueue,

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda_buffer.h"
@@ -109,8 +108,7 @@ uint64_t sattn_cuda_band_workspace(const sattn_context *context, const sattn_pro
 
 void sattn_cuda_band_destroy(sattn_context *context, void *opaque) {
   sattn_cuda_band_state *state = opaque;
-  if (state->general) sattn_cuda_attend_general.destroy(context, state->general);
-  free(state);
+  sattn_cuda_attend_close(&sattn_cuda_attend_general, context, state->general);
 }
 
 static sattn_status prepare_join(const sattn_plan *plan, sattn_cuda_band_state *state, sattn_error *error) {
@@ -121,9 +119,8 @@ static sattn_status prepare_join(const sattn_plan *plan, sattn_cuda_band_state *
   return status == SATTN_OK ? sattn_cuda_kernel_get(plan->context, program, name, 0, &state->join, error) : status;
 }
 
-sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_band_kernel *kernel, void **out_state, sattn_error *error) {
-  sattn_cuda_band_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_band_kernel *kernel, void *opaque, sattn_error *error) {
+  sattn_cuda_band_state *state = opaque;
   state->kernel = *kernel;
   sattn_cuda_program *program = NULL;
   sattn_status status = sattn_cuda_program_get(plan->context, kernel->program, &program, error);
@@ -132,13 +129,8 @@ sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_ba
   }
   if (status == SATTN_OK && most_splits(&plan->problem, &plan->maxima) > 1) status = prepare_join(plan, state, error);
   if (status == SATTN_OK && plan->problem.uses_sa) status = sattn_cuda_permute_prepare(plan->context, &state->permute, error);
-  if (status == SATTN_OK) status = sattn_cuda_attend_general.prepare(plan, &state->general, error);
-  if (status != SATTN_OK) {
-    sattn_cuda_band_destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  if (status == SATTN_OK) status = sattn_cuda_attend_open(&sattn_cuda_attend_general, plan, &state->general, error);
+  return status;
 }
 
 /* ---- alignment ---- */

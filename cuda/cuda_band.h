@@ -32,7 +32,7 @@ bool sattn_cuda_band_supports(const sattn_context *context, const sattn_problem 
                               char *reason);
 
 uint64_t sattn_cuda_band_workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, int32_t rows);
-sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_band_kernel *kernel, void **out_state, sattn_error *error);
+sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_band_kernel *kernel, void *state, sattn_error *error);
 void sattn_cuda_band_destroy(sattn_context *context, void *state);
 sattn_status sattn_cuda_band_enqueue(const sattn_plan *plan, void *state, const sattn_forward_args *args, sattn_cuda_chain *chain,
                                      sattn_error *error);

@@ -1,7 +1,6 @@
 #include "cuda_band_grad.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda_band.h"
@@ -69,8 +68,7 @@ uint64_t sattn_cuda_band_grad_workspace(const sattn_context *context, const satt
 
 void sattn_cuda_band_grad_destroy(sattn_context *context, void *opaque) {
   sattn_cuda_grad_state *state = opaque;
-  if (state->general) sattn_cuda_attend_general_grad.destroy(context, state->general);
-  free(state);
+  sattn_cuda_attend_close(&sattn_cuda_attend_general_grad, context, state->general);
 }
 
 static sattn_status get_kernel(const sattn_plan *plan, const char *file, const char *name, uint32_t shared_bytes,
@@ -93,21 +91,14 @@ static sattn_status prepare_kernels(const sattn_plan *plan, sattn_cuda_grad_stat
   if (status == SATTN_OK && plan->problem.has_sink_logits) {
     status = get_kernel(plan, "grad_sinks", "grad_sinks", 0, &state->sinks, error);
   }
-  return status == SATTN_OK ? sattn_cuda_attend_general_grad.prepare(plan, &state->general, error) : status;
+  return status == SATTN_OK ? sattn_cuda_attend_open(&sattn_cuda_attend_general_grad, plan, &state->general, error) : status;
 }
 
-sattn_status sattn_cuda_band_grad_prepare(const sattn_plan *plan, const sattn_cuda_grad_kernels *kernels, void **out_state,
+sattn_status sattn_cuda_band_grad_prepare(const sattn_plan *plan, const sattn_cuda_grad_kernels *kernels, void *opaque,
                                           sattn_error *error) {
-  sattn_cuda_grad_state *state = calloc(1, sizeof *state);
-  if (!state) return sattn_fail(error, SATTN_OUT_OF_MEMORY, NULL, "no host memory for a plan of %zu bytes", sizeof *state);
+  sattn_cuda_grad_state *state = opaque;
   state->kernels = *kernels;
-  sattn_status status = prepare_kernels(plan, state, error);
-  if (status != SATTN_OK) {
-    sattn_cuda_band_grad_destroy(plan->context, state);
-    return status;
-  }
-  *out_state = state;
-  return SATTN_OK;
+  return prepare_kernels(plan, state, error);
 }
 
 /* ---- alignment ---- */

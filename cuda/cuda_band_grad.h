@@ -32,8 +32,7 @@ typedef struct sattn_cuda_grad_state {
 
 uint64_t sattn_cuda_band_grad_workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima,
                                         int32_t query_rows, int32_t key_rows);
-sattn_status sattn_cuda_band_grad_prepare(const sattn_plan *plan, const sattn_cuda_grad_kernels *kernels, void **out_state,
-                                          sattn_error *error);
+sattn_status sattn_cuda_band_grad_prepare(const sattn_plan *plan, const sattn_cuda_grad_kernels *kernels, void *state, sattn_error *error);
 void sattn_cuda_band_grad_destroy(sattn_context *context, void *state);
 sattn_status sattn_cuda_band_grad_enqueue(const sattn_plan *plan, void *state, const sattn_backward_args *args, sattn_cuda_chain *chain,
                                           sattn_error *error);

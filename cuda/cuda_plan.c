@@ -59,11 +59,11 @@ static sattn_status prepare_passes(sattn_plan *plan, cuda_plan_state *state, con
   const sattn_cuda_attend *backward = (const sattn_cuda_attend *)choice->backward;
   sattn_status status = SATTN_OK;
   if (forward) {
-    status = forward->prepare(plan, &state->forward_state, error);
+    status = sattn_cuda_attend_open(forward, plan, &state->forward_state, error);
     if (status == SATTN_OK) state->forward = forward;
   }
   if (status == SATTN_OK && backward) {
-    status = backward->prepare(plan, &state->backward_state, error);
+    status = sattn_cuda_attend_open(backward, plan, &state->backward_state, error);
     if (status == SATTN_OK) state->backward = backward;
   }
   return status;
@@ -88,8 +88,8 @@ void sattn_cuda_plan_destroy(sattn_plan *plan) {
   cuda_plan_state *state = plan->impl;
   if (!state) return;
   bool entered = sattn_cuda_enter(plan->context, NULL) == SATTN_OK;
-  if (state->forward) state->forward->destroy(plan->context, state->forward_state);
-  if (state->backward) state->backward->destroy(plan->context, state->backward_state);
+  sattn_cuda_attend_close(state->forward, plan->context, state->forward_state);
+  sattn_cuda_attend_close(state->backward, plan->context, state->backward_state);
   if (entered) sattn_cuda_leave(plan->context, SATTN_OK, NULL);
   free(state);
   plan->impl = NULL;

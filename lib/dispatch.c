@@ -25,6 +25,12 @@ static void add_reason(char *reasons, size_t capacity, const char *name, const c
   snprintf(reasons + used, capacity - used, "%s%s: %s", used ? "; " : "", name, reason);
 }
 
+static bool passes_fit(const sattn_implementation *candidate, uint32_t passes, char *reason) {
+  if (!candidate->apart || !(passes & SATTN_PASS_BACKWARD)) return true;
+  snprintf(reason, SATTN_REASON_BYTES, "the plan also differentiates, and %s", candidate->apart);
+  return false;
+}
+
 static bool family_fits(const sattn_implementation *candidate, sattn_kernel_family family, char *reason) {
   if (candidate->family == SATTN_KERNELS_GENERAL || candidate->family == family) return true;
   snprintf(reason, SATTN_REASON_BYTES, "family %s is not the chosen family %s", family_name(candidate->family), family_name(family));
@@ -33,13 +39,14 @@ static bool family_fits(const sattn_implementation *candidate, sattn_kernel_fami
 
 /* NULL: none can. `reasons` collects why those before the chosen one were passed over. */
 static const sattn_implementation *choose_pass(const sattn_dispatch *dispatch, const sattn_problem *problem, const sattn_sizes *maxima,
-                                               sattn_pass pass, char *reasons, size_t capacity) {
+                                               uint32_t passes, sattn_pass pass, char *reasons, size_t capacity) {
   const sattn_context *context = dispatch->context;
   for (size_t i = 0; i < dispatch->count; ++i) {
     const sattn_implementation *candidate = dispatch->list[i];
     if (candidate->pass != pass) continue;
     char reason[SATTN_REASON_BYTES] = "";
-    if (family_fits(candidate, dispatch->family, reason) && candidate->supports(context, problem, maxima, reason)) {
+    if (family_fits(candidate, dispatch->family, reason) && passes_fit(candidate, passes, reason) &&
+        candidate->supports(context, problem, maxima, reason)) {
       sattn_trace(context->trace, SATTN_TRACE_DISPATCH, "%s on %s (%s): mode %s, pass %s", candidate->name, context->device.id,
                   context->device.name, sattn_mode_name(problem->mode), pass == SATTN_PASS_FORWARD ? "forward" : "backward");
       return candidate;
@@ -64,14 +71,14 @@ sattn_status sattn_dispatch_choose(const sattn_dispatch *dispatch, const sattn_p
   memset(&chosen, 0, sizeof chosen);
   chosen.struct_size = info->struct_size;
   if (passes & SATTN_PASS_FORWARD) {
-    choice.forward = choose_pass(dispatch, problem, maxima, SATTN_PASS_FORWARD, chosen.reason, sizeof chosen.reason);
+    choice.forward = choose_pass(dispatch, problem, maxima, passes, SATTN_PASS_FORWARD, chosen.reason, sizeof chosen.reason);
     if (!choice.forward) return nothing_fits(context, "forward", chosen.reason, error);
     chosen.forward_path = choice.forward->path;
     chosen.forward_workspace = choice.forward->workspace(context, problem, maxima);
     snprintf(chosen.forward_kernel, sizeof chosen.forward_kernel, "%s", choice.forward->name);
   }
   if (passes & SATTN_PASS_BACKWARD) {
-    choice.backward = choose_pass(dispatch, problem, maxima, SATTN_PASS_BACKWARD, chosen.reason, sizeof chosen.reason);
+    choice.backward = choose_pass(dispatch, problem, maxima, passes, SATTN_PASS_BACKWARD, chosen.reason, sizeof chosen.reason);
     if (!choice.backward) return nothing_fits(context, "backward", chosen.reason, error);
     chosen.backward_path = choice.backward->path;
     chosen.backward_workspace = choice.backward->workspace(context, problem, maxima);

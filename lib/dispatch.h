@@ -14,6 +14,7 @@ typedef struct sattn_implementation {
   sattn_kernel_family family; /* SATTN_KERNELS_GENERAL is tried whatever family was asked for */
   sattn_path path;
   sattn_pass pass;
+  const char *apart; /* why plans that also differentiate do without it; NULL: they need not */
 
   /* Whether it can do all calls within the maxima. If not, writes one clause why (SATTN_REASON_BYTES), such as
    * "head_dim 72 is none of 64, 80, 96, 128, 256". Depends on device, problem and maxima only, and must tell the truth: what it says yes to
