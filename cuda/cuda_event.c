@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define MAX_BLOCKS 0x7fffffffu
-
 sattn_status sattn_cuda_chain_begin(sattn_cuda_chain *chain, sattn_context *context, const sattn_submission *submission,
                                     sattn_profile *profile, sattn_error *error) {
   memset(chain, 0, sizeof *chain);
@@ -61,9 +59,9 @@ sattn_status sattn_cuda_chain_stage(sattn_cuda_chain *chain, sattn_cuda_stage st
 sattn_status sattn_cuda_chain_launch(sattn_cuda_chain *chain, sattn_cu_function kernel, const sattn_cuda_grid *grid, void *params,
                                      sattn_error *error) {
   if (grid->blocks == 0) return SATTN_OK;
-  if (grid->blocks > MAX_BLOCKS) {
+  if (grid->blocks > SATTN_CUDA_MOST_BLOCKS) {
     return sattn_fail(error, SATTN_INVALID_ARGUMENT, "sizes", "need %llu blocks in one launch; a grid has at most %u",
-                      (unsigned long long)grid->blocks, MAX_BLOCKS);
+                      (unsigned long long)grid->blocks, SATTN_CUDA_MOST_BLOCKS);
   }
   void *arguments[] = {params};
   sattn_cu_result code = chain->cuda->api->launch_kernel(kernel, (unsigned)grid->blocks, 1, 1, grid->threads, 1, 1, grid->shared_bytes,

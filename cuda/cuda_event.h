@@ -32,7 +32,10 @@ typedef struct sattn_cuda_chain {
   struct timespec stage_start;
 } sattn_cuda_chain;
 
-/* A grid of blocks. x may be as large as 2^31 - 1, y and z stay at 1: batch and heads are counted in x, where a driver has room for them.
+#define SATTN_CUDA_MOST_BLOCKS 0x7fffffffu
+
+/* A grid of blocks. x may be as large as SATTN_CUDA_MOST_BLOCKS, y and z stay at 1: batch and heads are counted in x, where a driver has
+ * room for them.
  */
 typedef struct sattn_cuda_grid {
   uint64_t blocks;

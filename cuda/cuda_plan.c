@@ -4,6 +4,7 @@
 
 #include "cuda_attend.h"
 #include "cuda_program.h"
+#include "kernels/general_params.h"
 
 /* Fastest first; the general ones last. */
 static const sattn_implementation *const implementations[] = {
@@ -29,10 +30,19 @@ static sattn_status choose(const sattn_context *context, const sattn_problem *pr
   return sattn_dispatch_choose(&dispatch, problem, maxima, passes, choice, info, error);
 }
 
-static sattn_status check_allocation(const sattn_context *context, const char *what, uint64_t bytes, sattn_error *error) {
-  if (bytes <= context->device.max_allocation_bytes) return SATTN_OK;
-  return sattn_fail(error, SATTN_OUT_OF_MEMORY, what, "%llu bytes needed at the maxima, at most %llu bytes in one allocation on %s",
-                    (unsigned long long)bytes, (unsigned long long)context->device.max_allocation_bytes, context->device.id);
+/* A grid has so many blocks, and the kernels need at most one for each row or, where all are general, one for as many rows as it has warps.
+ */
+static sattn_status check_rows(const sattn_problem *problem, const sattn_sizes *maxima, const sattn_plan_info *info, sattn_error *error) {
+  bool general = info->forward_path != SATTN_PATH_FAST && info->backward_path != SATTN_PATH_FAST;
+  uint64_t most = (uint64_t)SATTN_CUDA_MOST_BLOCKS * (general ? SATTN_GENERAL_THREADS / 32 : 1), rows = 0;
+  uint64_t tokens = (uint64_t)(maxima->queries > maxima->keys ? maxima->queries : maxima->keys);
+  if (sattn_checked_multiply(tokens, (uint64_t)maxima->batch, &rows) && sattn_checked_multiply(rows, (uint64_t)problem->heads, &rows) &&
+      rows <= most) {
+    return SATTN_OK;
+  }
+  return sattn_fail(error, SATTN_UNSUPPORTED, "maxima",
+                    "maxima have %lld batch entries and %llu tokens, heads is %d: at most %llu rows, their product, fit into one launch",
+                    (long long)maxima->batch, (unsigned long long)tokens, (int)problem->heads, (unsigned long long)most);
 }
 
 sattn_status sattn_cuda_plan_query(sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, uint32_t passes,
@@ -41,13 +51,7 @@ sattn_status sattn_cuda_plan_query(sattn_context *context, const sattn_problem *
   sattn_plan_info chosen = *info;
   sattn_status status = sattn_cuda_images_check(error);
   if (status == SATTN_OK) status = choose(context, problem, maxima, passes, &choice, &chosen, error);
-  if (status != SATTN_OK) return status;
-  sattn_array_bytes bytes = sattn_problem_array_bytes(problem, maxima);
-  status = check_allocation(context, "query", bytes.query, error);
-  if (status == SATTN_OK) status = check_allocation(context, "key", bytes.key, error);
-  if (status == SATTN_OK) status = check_allocation(context, "lse", bytes.lse, error);
-  if (status == SATTN_OK) status = check_allocation(context, "workspace", chosen.forward_workspace, error);
-  if (status == SATTN_OK) status = check_allocation(context, "workspace", chosen.backward_workspace, error);
+  if (status == SATTN_OK) status = check_rows(problem, maxima, &chosen, error);
   if (status == SATTN_OK) *info = chosen;
   return status;
 }

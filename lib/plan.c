@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "dispatch.h"
 
 void sattn_plan_info_init(sattn_plan_info *info) {
   if (info == NULL) return;
@@ -30,14 +31,13 @@ static sattn_status check_allocation(const sattn_context *context, const char *w
                     context->device.id, most);
 }
 
-/* Arrays at the maxima must fit into one allocation of the device each. sattn_sizes_validate has made sure that the products fit. */
+/* Arrays at the maxima must fit into one allocation of the device each. */
 static sattn_status check_limits(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima,
                                  const sattn_plan_info *info, sattn_error *error) {
-  uint64_t element = sattn_dtype_size(problem->dtype), width = (uint64_t)problem->head_dim;
-  uint64_t rows = (uint64_t)maxima->batch * (uint64_t)maxima->queries * (uint64_t)problem->heads;
-  uint64_t key_rows = (uint64_t)maxima->batch * (uint64_t)maxima->keys * (uint64_t)problem->kv_heads;
-  sattn_status status = check_allocation(context, "query", rows * width * element, error);
-  if (status == SATTN_OK) status = check_allocation(context, "key", key_rows * width * element, error);
+  sattn_array_bytes bytes = sattn_problem_array_bytes(problem, maxima);
+  sattn_status status = check_allocation(context, "query", bytes.query, error);
+  if (status == SATTN_OK) status = check_allocation(context, "key", bytes.key, error);
+  if (status == SATTN_OK) status = check_allocation(context, "lse", bytes.lse, error);
   if (status == SATTN_OK) status = check_allocation(context, "the forward workspace", info->forward_workspace, error);
   if (status == SATTN_OK) status = check_allocation(context, "the backward workspace", info->backward_workspace, error);
   return status;

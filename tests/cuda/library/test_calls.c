@@ -1,6 +1,8 @@
 /* What calls do on the driver: no allocation and no waiting while they are enqueued, recordable into a graph, the caller's context left
  * alone, several streams and devices, and the caller's own CUcontext and device pointers.
  */
+#include <stdlib.h>
+
 #include "common.h"
 
 static const sattn_queue own_queue = {NULL};
@@ -238,9 +240,45 @@ static void two_devices(const test_call *call, const test_result *expected) {
   nothing_left("two devices");
 }
 
+/* More rows than a launch has blocks for: the support query says so, and the plan with it. */
+static void many_rows(void) {
+  static const struct {
+    int32_t head_dim;
+    int64_t batch;
+    sattn_status status;
+  } cases[] = {
+      {8, (1 << 20) - 1, SATTN_OK},     /* general: four rows a block */
+      {8, 1 << 20, SATTN_UNSUPPORTED},  /* 2^33 rows */
+      {64, (1 << 18) - 1, SATTN_OK},    /* fast */
+      {64, 1 << 18, SATTN_UNSUPPORTED}, /* 2^31 rows */
+  };
+  sattn_error error;
+  sattn_context *context = NULL;
+  OK(sattn_context_create("cuda:0", NULL, &context, &error));
+  /* Told to use general kernels for everything, head_dim 64 has no others. */
+  const size_t count = getenv("SATTN_KERNELS") ? 2 : sizeof cases / sizeof cases[0];
+  for (size_t i = 0; i < count; ++i) {
+    sattn_attention attention;
+    sattn_attention_init(&attention);
+    attention.mode = SATTN_FULL;
+    attention.causal = 1;
+    attention.heads = attention.kv_heads = 64;
+    attention.head_dim = cases[i].head_dim;
+    attention.dtype = SATTN_FP16;
+    const sattn_sizes sizes = {cases[i].batch, 128, 128};
+    sattn_plan_info info;
+    sattn_plan_info_init(&info);
+    sattn_status status = sattn_plan_query(context, &attention, &sizes, SATTN_PASS_FORWARD | SATTN_PASS_BACKWARD, &info, &error);
+    CHECK(status == cases[i].status, "case %zu: status %d, %s", i, (int)status, error.message);
+    CHECK(status == SATTN_OK || strcmp(error.argument, "maxima") == 0, "case %zu names %s", i, error.argument);
+  }
+  sattn_context_destroy(&context);
+}
+
 int main(void) {
   static const sattn_mode modes[] = {SATTN_FULL, SATTN_SLIDING_WINDOW, SATTN_STOCHASTIC, SATTN_UNION, SATTN_GATED, SATTN_MOBA};
   sattn_stub_set("devices", 2);
+  sattn_stub_set("memory", INT64_C(1) << 44);
   test_call other;
   test_result expected_other;
   small_call(&other, SATTN_UNION, SATTN_BF16, 2, 9, 16);
@@ -260,6 +298,7 @@ int main(void) {
       callers_context(&call);
     }
   }
+  many_rows();
   test_memory_release();
   return report("calls");
 }
