@@ -32,15 +32,17 @@ static sattn_status check_allocation(const sattn_context *context, const char *w
 }
 
 /* Arrays at the maxima must fit into one allocation of the device each. */
-static sattn_status check_limits(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima,
-                                 const sattn_plan_info *info, sattn_error *error) {
+static sattn_status check_arrays(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima,
+                                 sattn_error *error) {
   sattn_array_bytes bytes = sattn_problem_array_bytes(problem, maxima);
   sattn_status status = check_allocation(context, "query", bytes.query, error);
   if (status == SATTN_OK) status = check_allocation(context, "key", bytes.key, error);
-  if (status == SATTN_OK) status = check_allocation(context, "lse", bytes.lse, error);
-  if (status == SATTN_OK) status = check_allocation(context, "the forward workspace", info->forward_workspace, error);
-  if (status == SATTN_OK) status = check_allocation(context, "the backward workspace", info->backward_workspace, error);
-  return status;
+  return status == SATTN_OK ? check_allocation(context, "lse", bytes.lse, error) : status;
+}
+
+static sattn_status check_workspaces(const sattn_context *context, const sattn_plan_info *info, sattn_error *error) {
+  sattn_status status = check_allocation(context, "the forward workspace", info->forward_workspace, error);
+  return status == SATTN_OK ? check_allocation(context, "the backward workspace", info->backward_workspace, error) : status;
 }
 
 /* Everything that query and create have in common, so that they cannot differ. */
@@ -50,8 +52,9 @@ static sattn_status choose(sattn_context *context, const sattn_attention *attent
   if (status == SATTN_OK) status = sattn_sizes_validate("maxima", maxima, problem, error);
   if (status == SATTN_OK) status = check_passes(passes, error);
   sattn_plan_info_init(info);
+  if (status == SATTN_OK) status = check_arrays(context, problem, maxima, error);
   if (status == SATTN_OK) status = context->ops->plan_query(context, problem, maxima, passes, info, error);
-  if (status == SATTN_OK) status = check_limits(context, problem, maxima, info, error);
+  if (status == SATTN_OK) status = check_workspaces(context, info, error);
   return status;
 }
 
