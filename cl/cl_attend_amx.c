@@ -74,10 +74,7 @@ static sattn_status bind(const sattn_context *context, cl_kernel kernel, const s
                          const sattn_forward_args *args, sattn_error *error) {
   const sattn_buffer *buffers[] = {args->query.buffer, args->workspace,  args->workspace,
                                    args->out.buffer,   args->lse.buffer, args->sink_logits.buffer};
-  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
-  sattn_cl_bind_value(&binder, params, sizeof *params);
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
-  return sattn_cl_bind_status(&binder, error);
+  return sattn_cl_bind_all(context, kernel, params, sizeof *params, buffers, sizeof buffers / sizeof buffers[0], error);
 }
 
 /* ---- life ---- */
@@ -136,7 +133,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
     status = sattn_cl_pack_enqueue(state->pack, plan, args, &layout.lists, &layout.sinks, true, 0, 0, chain, error);
   }
   const size_t local = 1, global = sattn_cl_axis(params.batch * params.heads * params.tiles, local);
-  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = bind(plan->context, state->attend, &params, args, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend, 1, &global, &local, error);
   return status;

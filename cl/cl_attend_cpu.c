@@ -235,10 +235,7 @@ static sattn_status bind(const sattn_context *context, cl_kernel kernel, const s
   const sattn_buffer *buffers[] = {args->query.buffer,        args->workspace,         args->workspace,       args->out.buffer,
                                    arrays->lse.buffer,        args->workspace,         arrays->branch.buffer, arrays->gate_own.buffer,
                                    arrays->gate_first.buffer, args->sink_logits.buffer};
-  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
-  sattn_cl_bind_value(&binder, params, sizeof *params);
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
-  return sattn_cl_bind_status(&binder, error);
+  return sattn_cl_bind_all(context, kernel, params, sizeof *params, buffers, sizeof buffers / sizeof buffers[0], error);
 }
 
 /* ---- life ---- */
@@ -324,7 +321,7 @@ static sattn_status enqueue_pass(const sattn_plan *plan, cpu_state *state, const
   if (!has_query_lists(problem, pass)) status = enqueue_lists(plan, state, args, layout, pass, &params, chain, error);
   const size_t local = 1;
   const size_t global = sattn_cl_axis(params.batch * (problem->heads / heads_per_tile(problem, pass)) * params.tiles, local);
-  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = bind(plan->context, kernel, &params, args, &arrays, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, kernel, 1, &global, &local, error);
   return status;

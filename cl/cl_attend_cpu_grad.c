@@ -164,10 +164,7 @@ static sattn_status bind(const sattn_context *context, cl_kernel kernel, const s
   const sattn_buffer *buffers[] = {args->query.buffer,      arrays->out.buffer,      args->grad_out.buffer, arrays->lse.buffer,
                                    arrays->grad_lse.buffer, arrays->gate.buffer,     args->workspace,       args->workspace,
                                    args->grad_query.buffer, arrays->grad_gate.buffer};
-  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
-  sattn_cl_bind_value(&binder, params, sizeof *params);
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
-  return sattn_cl_bind_status(&binder, error);
+  return sattn_cl_bind_all(context, kernel, params, sizeof *params, buffers, sizeof buffers / sizeof buffers[0], error);
 }
 
 /* ---- life ---- */
@@ -255,7 +252,7 @@ static sattn_status enqueue_strips(const sattn_plan *plan, const cpu_grad_state 
   const size_t local = 1;
   int32_t launches = params.rounds > 1 ? params.rounds : strips_of(&params, 1) > 0 ? 2 : 1;
   bool last_pass = pass == sattn_cl_cpu_passes(problem) - 1;
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   for (int32_t launch = 0; launch < launches && status == SATTN_OK; ++launch) {
     if (params.rounds > 1) {
       params.round = launch;

@@ -59,13 +59,13 @@ static sattn_status bind(const sattn_context *context, const decode_state *state
   sattn_cl_binder binder = sattn_cl_bind(context, state->attend);
   sattn_cl_bind_value(&binder, params, sizeof *params);
   sattn_cl_bind_value(&binder, decode, sizeof *decode);
-  for (size_t i = 0; i < sizeof attend / sizeof attend[0]; ++i) sattn_cl_bind_buffer(&binder, attend[i]);
+  sattn_cl_bind_buffers(&binder, attend, sizeof attend / sizeof attend[0]);
   sattn_status status = sattn_cl_bind_status(&binder, error);
   if (status != SATTN_OK) return status;
   binder = sattn_cl_bind(context, state->join);
   sattn_cl_bind_value(&binder, params, sizeof *params);
   sattn_cl_bind_value(&binder, decode, sizeof *decode);
-  for (size_t i = 0; i < sizeof join / sizeof join[0]; ++i) sattn_cl_bind_buffer(&binder, join[i]);
+  sattn_cl_bind_buffers(&binder, join, sizeof join / sizeof join[0]);
   return sattn_cl_bind_status(&binder, error);
 }
 
@@ -116,7 +116,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   const size_t local[3] = {1, 1, 1};
   const size_t chunks[2] = {sattn_cl_axis(decode.chunks, 1), sattn_cl_axis(args->sizes.batch, 1)};
   const size_t rows[3] = {sattn_cl_axis(args->sizes.queries, 1), sattn_cl_axis(problem->heads, 1), sattn_cl_axis(args->sizes.batch, 1)};
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = bind(plan->context, state, &params, &decode, args, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend, 2, chunks, local, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->join, 3, rows, local, error);

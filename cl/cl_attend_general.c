@@ -14,34 +14,6 @@ typedef struct general_state {
   cl_kernel attend;
 } general_state;
 
-typedef struct general_layout {
-  sattn_slots_layout slots;
-  sattn_select_layout select;
-} general_layout;
-
-static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
-  (void)context;
-  (void)problem;
-  (void)maxima;
-  (void)reason;
-  return true;
-}
-
-static general_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
-  general_layout layout;
-  memset(&layout, 0, sizeof layout);
-  if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
-  if (problem->mode == SATTN_MOBA) layout.select = sattn_select_carve(problem, sizes, end);
-  return layout;
-}
-
-static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
-  (void)context;
-  uint64_t end = 0;
-  carve(problem, maxima, &end);
-  return end;
-}
-
 /* ---- arguments ---- */
 
 /* args NULL: every array is a NULL pointer, for the launch on an empty range. */
@@ -68,10 +40,7 @@ static sattn_status bind(const sattn_context *context, cl_kernel kernel, const s
                                    args->gate_sa.buffer,
                                    args->gate_swa.buffer,
                                    selected};
-  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
-  sattn_cl_bind_value(&binder, params, sizeof *params);
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
-  return sattn_cl_bind_status(&binder, error);
+  return sattn_cl_bind_all(context, kernel, params, sizeof *params, buffers, sizeof buffers / sizeof buffers[0], error);
 }
 
 /* ---- life ---- */
@@ -115,7 +84,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   general_state *state = opaque;
   const sattn_problem *problem = &plan->problem;
   uint64_t end = (uint64_t)args->workspace_offset;
-  general_layout layout = carve(problem, &args->sizes, &end);
+  sattn_general_layout layout = sattn_general_carve(problem, &args->sizes, &end);
   sattn_general_params params;
   sattn_general_describe(problem, args, &params);
 
@@ -131,7 +100,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   const size_t local[3] = {sattn_cl_plain_group(plan->context), 1, 1};
   const size_t global[3] = {sattn_cl_axis(args->sizes.queries, local[0]), sattn_cl_axis(problem->heads, 1),
                             sattn_cl_axis(args->sizes.batch, 1)};
-  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = bind(plan->context, state->attend, &params, args, order, selected, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend, 3, global, local, error);
   return status;
@@ -144,8 +113,8 @@ const sattn_cl_attend sattn_cl_attend_general = {
             .family = SATTN_KERNELS_GENERAL,
             .path = SATTN_PATH_GENERAL,
             .pass = SATTN_PASS_FORWARD,
-            .supports = supports,
-            .workspace = workspace,
+            .supports = sattn_supports_all,
+            .workspace = sattn_general_workspace,
         },
     .state_bytes = sizeof(general_state),
     .prepare = prepare,

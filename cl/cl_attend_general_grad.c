@@ -21,28 +21,13 @@ typedef struct grad_call {
   const sattn_buffer *order;
 } grad_call;
 
-static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
-  (void)context;
-  (void)problem;
-  (void)maxima;
-  (void)reason;
-  return true;
-}
-
-static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
-  (void)context;
-  uint64_t end = 0;
-  sattn_grad_carve(problem, maxima, &end);
-  return end;
-}
-
 /* ---- arguments ---- */
 
 static void bind_common(sattn_cl_binder *binder, const grad_call *call) {
   const sattn_buffer *buffers[] = {call->args->query.buffer,    call->args->key.buffer, call->args->value.buffer,
                                    call->args->grad_out.buffer, call->lse[0],           call->lse[1]};
   sattn_cl_bind_value(binder, &call->params, sizeof call->params);
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(binder, buffers[i]);
+  sattn_cl_bind_buffers(binder, buffers, sizeof buffers / sizeof buffers[0]);
 }
 
 static void bind_relation(sattn_cl_binder *binder, const grad_call *call) {
@@ -53,7 +38,7 @@ static void bind_relation(sattn_cl_binder *binder, const grad_call *call) {
                                    call->args->gate_swa.buffer,
                                    call->args->lengths.buffer,
                                    call->args->query_start.buffer};
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(binder, buffers[i]);
+  sattn_cl_bind_buffers(binder, buffers, sizeof buffers / sizeof buffers[0]);
 }
 
 static sattn_status bind_query(const sattn_context *context, cl_kernel kernel, const grad_call *call, sattn_error *error) {
@@ -195,7 +180,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_ba
     status = sattn_cl_slots_enqueue(&state->slots, plan, sizes, args->saved->permutation, &args->lengths, args->workspace, &layout.slots,
                                     chain, &call.params.forward, &call.order, error);
   }
-  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK && sizes->queries > 0) status = enqueue_query(plan, state, &call, chain, error);
   if (status == SATTN_OK) status = enqueue_key_value(plan, state, &call, chain, error);
   if (status == SATTN_OK && problem->has_sink_logits) status = enqueue_sinks(plan, state, &call, chain, error);
@@ -209,8 +194,8 @@ const sattn_cl_attend sattn_cl_attend_general_grad = {
             .family = SATTN_KERNELS_GENERAL,
             .path = SATTN_PATH_GENERAL,
             .pass = SATTN_PASS_BACKWARD,
-            .supports = supports,
-            .workspace = workspace,
+            .supports = sattn_supports_all,
+            .workspace = sattn_grad_workspace,
         },
     .state_bytes = sizeof(grad_state),
     .prepare = prepare,

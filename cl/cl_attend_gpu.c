@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cl_attend.h"
+#include "cl_attend_gpu.h"
 #include "cl_program.h"
 #include "cl_slots.h"
 #include "kernel_args.h"
@@ -50,8 +51,7 @@ static bool two_passes(const sattn_problem *problem) {
   return problem->mode == SATTN_UNION || problem->mode == SATTN_GATED;
 }
 
-static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
-  (void)maxima;
+bool sattn_cl_gpu_supports(const sattn_context *context, const sattn_problem *problem, uint32_t items, uint64_t local_bytes, char *reason) {
   const sattn_cl_context *cl = sattn_cl_of(context);
   cl_ulong local = 0;
   cl->api->clGetDeviceInfo(cl->device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
@@ -59,15 +59,20 @@ static bool supports(const sattn_context *context, const sattn_problem *problem,
     snprintf(reason, SATTN_REASON_BYTES, "mode moba selects per query, a tile shares its keys");
   } else if (problem->wrap) {
     snprintf(reason, SATTN_REASON_BYTES, "wrap makes two ranges of slots");
-  } else if (context->device.max_work_group < ITEMS) {
-    snprintf(reason, SATTN_REASON_BYTES, "work-groups of %u, %d needed", context->device.max_work_group, ITEMS);
-  } else if (local < local_bytes(problem)) {
+  } else if (context->device.max_work_group < items) {
+    snprintf(reason, SATTN_REASON_BYTES, "work-groups of %u, %u needed", context->device.max_work_group, items);
+  } else if (local < local_bytes) {
     snprintf(reason, SATTN_REASON_BYTES, "local memory of %llu bytes, %llu needed", (unsigned long long)local,
-             (unsigned long long)local_bytes(problem));
+             (unsigned long long)local_bytes);
   } else {
     return true;
   }
   return false;
+}
+
+static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
+  (void)maxima;
+  return sattn_cl_gpu_supports(context, problem, ITEMS, local_bytes(problem), reason);
 }
 
 static gpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
@@ -114,7 +119,7 @@ static sattn_status bind(const sattn_context *context, cl_kernel kernel, const s
   sattn_cl_binder binder = sattn_cl_bind(context, kernel);
   sattn_cl_bind_value(&binder, params, sizeof *params);
   sattn_cl_bind_value(&binder, pass, sizeof *pass);
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
+  sattn_cl_bind_buffers(&binder, buffers, sizeof buffers / sizeof buffers[0]);
   return sattn_cl_bind_status(&binder, error);
 }
 
@@ -228,7 +233,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   }
   int32_t flags[2];
   int passes = list_passes(problem, flags);
-  status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   for (int i = 0; status == SATTN_OK && i < passes; ++i) {
     pass.flags = flags[i];
     status = enqueue_pass(plan, state, args, &params, &pass, order, chain, error);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cl_attend.h"
+#include "cl_attend_gpu.h"
 #include "cl_program.h"
 #include "cl_slots.h"
 #include "kernel_args.h"
@@ -62,22 +63,7 @@ static int pass_count(const sattn_problem *problem) {
 
 static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
   (void)maxima;
-  const sattn_cl_context *cl = sattn_cl_of(context);
-  cl_ulong local = 0;
-  cl->api->clGetDeviceInfo(cl->device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
-  if (problem->mode == SATTN_MOBA) {
-    snprintf(reason, SATTN_REASON_BYTES, "mode moba selects per query, a tile shares its keys");
-  } else if (problem->wrap) {
-    snprintf(reason, SATTN_REASON_BYTES, "wrap makes two ranges of slots");
-  } else if (context->device.max_work_group < ITEMS) {
-    snprintf(reason, SATTN_REASON_BYTES, "work-groups of %u, %d needed", context->device.max_work_group, ITEMS);
-  } else if (local < local_bytes(problem)) {
-    snprintf(reason, SATTN_REASON_BYTES, "local memory of %llu bytes, %llu needed", (unsigned long long)local,
-             (unsigned long long)local_bytes(problem));
-  } else {
-    return true;
-  }
-  return false;
+  return sattn_cl_gpu_supports(context, problem, ITEMS, local_bytes(problem), reason);
 }
 
 static gpu_grad_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
@@ -122,10 +108,7 @@ static sattn_status bind_query(const sattn_context *context, cl_kernel kernel, c
                                    args->workspace, /* partial */
                                    args->grad_query.buffer,
                                    pass->grad_gate};
-  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
-  sattn_cl_bind_value(&binder, &pass->params, sizeof pass->params);
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
-  return sattn_cl_bind_status(&binder, error);
+  return sattn_cl_bind_all(context, kernel, &pass->params, sizeof pass->params, buffers, sizeof buffers / sizeof buffers[0], error);
 }
 
 static sattn_status bind_key_value(const sattn_context *context, cl_kernel kernel, const grad_pass *pass, sattn_error *error) {
@@ -135,10 +118,7 @@ static sattn_status bind_key_value(const sattn_context *context, cl_kernel kerne
                                    args->lengths.buffer,  args->query_start.buffer, pass->gate,         args->workspace, /* deltas */
                                    args->workspace,                                                                      /* partial */
                                    args->grad_key.buffer, args->grad_value.buffer};
-  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
-  sattn_cl_bind_value(&binder, &pass->params, sizeof pass->params);
-  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) sattn_cl_bind_buffer(&binder, buffers[i]);
-  return sattn_cl_bind_status(&binder, error);
+  return sattn_cl_bind_all(context, kernel, &pass->params, sizeof pass->params, buffers, sizeof buffers / sizeof buffers[0], error);
 }
 
 static sattn_status bind_sinks(const sattn_context *context, cl_kernel kernel, const sattn_sum_sinks_params *params,
@@ -394,7 +374,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_ba
     status = enqueue_slots(plan, state, args, &layout, &pass[0], chain, error);
   }
   pass[1] = pass[0];
-  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   for (int i = 0; i < passes && status == SATTN_OK; ++i) {
     pass[i].params.flags = flags[i];
     describe_branch(problem, problem->mode == SATTN_GATED ? i : 0, &layout, &pass[i]);

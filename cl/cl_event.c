@@ -72,43 +72,15 @@ sattn_status sattn_cl_chain_begin(sattn_cl_chain *chain, sattn_context *context,
   for (size_t i = 0; status == SATTN_OK && i < submission->wait_count; ++i) {
     status = sattn_cl_chain_wait(chain, (cl_event)submission->wait_list[i].native, error);
   }
-  if (status == SATTN_OK && profile) {
-    size_t size = profile->struct_size;
-    memset(profile, 0, sizeof *profile);
-    profile->struct_size = size;
-    chain->profile = profile;
-  }
+  if (status == SATTN_OK) sattn_stopwatch_start(&chain->watch, profile);
   return status;
 }
 
-static double *stage_seconds(sattn_profile *profile, sattn_cl_stage stage) {
-  switch (stage) {
-    case SATTN_CL_STAGE_PERMUTE:
-      return &profile->permute_seconds;
-    case SATTN_CL_STAGE_PACK:
-      return &profile->pack_seconds;
-    case SATTN_CL_STAGE_ATTEND:
-      return &profile->attend_seconds;
-    case SATTN_CL_STAGE_OTHER:
-      return &profile->other_seconds;
-    case SATTN_CL_STAGE_NONE:
-      break;
-  }
-  return NULL;
-}
-
-sattn_status sattn_cl_chain_stage(sattn_cl_chain *chain, sattn_cl_stage stage, sattn_error *error) {
-  if (!chain->profile) return SATTN_OK;
+sattn_status sattn_cl_chain_stage(sattn_cl_chain *chain, sattn_stage stage, sattn_error *error) {
+  if (!chain->watch.profile) return SATTN_OK;
   cl_int code = chain->cl->api->clFinish(chain->queue);
   if (code != CL_SUCCESS) return sattn_cl_context_fail(chain->context, code, "clFinish", error);
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  double *seconds = stage_seconds(chain->profile, chain->stage);
-  if (seconds) {
-    *seconds += (double)(now.tv_sec - chain->stage_start.tv_sec) + 1e-9 * (double)(now.tv_nsec - chain->stage_start.tv_nsec);
-  }
-  chain->stage = stage;
-  chain->stage_start = now;
+  sattn_stopwatch_change(&chain->watch, stage);
   return SATTN_OK;
 }
 
@@ -139,7 +111,7 @@ void sattn_cl_chain_adopt(sattn_cl_chain *chain, cl_event event) {
 }
 
 sattn_status sattn_cl_chain_end(sattn_cl_chain *chain, sattn_status status, sattn_error *error) {
-  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_NONE, error);
+  if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_STAGE_NONE, error);
   /* Nothing was enqueued, or by somebody who gave no event: the end is then a marker. */
   if (status == SATTN_OK && chain->out_event && !chain->owns_first) status = join_waits(chain, error);
   if (chain->launched) {

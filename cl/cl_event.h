@@ -13,20 +13,11 @@
 #ifndef SATTN_CL_EVENT_H
 #define SATTN_CL_EVENT_H
 
-#include <time.h>
-
 #include "backend.h"
 #include "cl_context.h"
+#include "stage.h"
 
 #define SATTN_CL_WAIT_CHUNK 32
-
-typedef enum sattn_cl_stage {
-  SATTN_CL_STAGE_NONE = 0,
-  SATTN_CL_STAGE_PERMUTE = 1,
-  SATTN_CL_STAGE_PACK = 2,
-  SATTN_CL_STAGE_ATTEND = 3,
-  SATTN_CL_STAGE_OTHER = 4
-} sattn_cl_stage;
 
 typedef struct sattn_cl_chain {
   sattn_context *context;
@@ -39,9 +30,7 @@ typedef struct sattn_cl_chain {
   cl_event waits[SATTN_CL_WAIT_CHUNK];
   cl_uint wait_count;
   bool owns_first;
-  sattn_profile *profile; /* NULL: not profiling */
-  sattn_cl_stage stage;
-  struct timespec stage_start;
+  sattn_stopwatch watch;
 } sattn_cl_chain;
 
 /* Refuses a queue of another context or device. `profile` NULL: stages are not timed; else it is reset, and every stage is waited for. */
@@ -52,7 +41,7 @@ sattn_status sattn_cl_chain_begin(sattn_cl_chain *chain, sattn_context *context,
 sattn_status sattn_cl_chain_wait(sattn_cl_chain *chain, cl_event event, sattn_error *error);
 
 /* What the following commands count as. */
-sattn_status sattn_cl_chain_stage(sattn_cl_chain *chain, sattn_cl_stage stage, sattn_error *error);
+sattn_status sattn_cl_chain_stage(sattn_cl_chain *chain, sattn_stage stage, sattn_error *error);
 
 /* Enqueues a kernel whose arguments are set. `local` has `dimensions` entries; `global` is rounded up to multiples of it. */
 sattn_status sattn_cl_chain_launch(sattn_cl_chain *chain, cl_kernel kernel, cl_uint dimensions, const size_t *global, const size_t *local,

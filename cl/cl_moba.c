@@ -70,7 +70,7 @@ sattn_status sattn_cl_moba_enqueue(cl_kernel kernel, const sattn_plan *plan, con
   params.places = (int32_t)selection->selected_stride;
   const size_t local[3] = {1, 1, 1};
   const size_t global[3] = {sattn_cl_axis(params.rounds, 1), sattn_cl_axis(params.heads, 1), sattn_cl_axis(params.batch, 1)};
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_PERMUTE, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_PERMUTE, error);
   if (status == SATTN_OK) status = bind(plan->context, kernel, &params, selected, args, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, kernel, 3, global, local, error);
   return status;

@@ -86,7 +86,7 @@ sattn_status sattn_cl_pack_enqueue(cl_kernel kernel, const sattn_plan *plan, con
   const size_t local[3] = {1, 1, 1};
   const size_t global[3] = {sattn_cl_axis(params.blocks, 1), sattn_cl_axis(heads_together ? 1 : problem->kv_heads, 1),
                             sattn_cl_axis(params.batch, 1)};
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_PACK, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_PACK, error);
   if (status == SATTN_OK) status = bind(plan->context, kernel, &params, args, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, kernel, 3, global, local, error);
   return status;

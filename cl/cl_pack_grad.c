@@ -153,7 +153,7 @@ sattn_status sattn_cl_pack_grad_enqueue(const sattn_cl_pack_grad *pack, const sa
   params.sinks = *blocks;
   params.flags = flags;
   if (flags & SATTN_PACK_GRAD_SINKS) params.count = lists->sink_blocks;
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_PACK, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_PACK, error);
   if (status == SATTN_OK) status = bind_pack(plan->context, pack->pack, &params, args, error);
   if (status == SATTN_OK) status = launch(pack->pack, &params, chain, error);
   return status;
@@ -175,7 +175,7 @@ sattn_status sattn_cl_unpack_enqueue(const sattn_cl_pack_grad *pack, const sattn
     params.flags |= SATTN_PACK_GRAD_CARRY;
   }
   if (sizes->queries == 0) params.flags = SATTN_PACK_GRAD_ZERO;
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_PACK, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_PACK, error);
   if (status == SATTN_OK) status = bind_unpack(plan->context, pack->unpack, &params, args, error);
   if (status == SATTN_OK) status = launch(pack->unpack, &params, chain, error);
   return status;
@@ -199,7 +199,7 @@ sattn_status sattn_cl_sum_sinks_enqueue(const sattn_cl_pack_grad *pack, const sa
   params.queries = (int32_t)saved->sizes.queries;
   params.branches = gated ? 2 : 1;
   const size_t local = 1, global = sattn_cl_axis(problem->heads, local);
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_OTHER, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_OTHER, error);
   if (status == SATTN_OK) status = bind_sums(plan->context, pack->sum_sinks, &params, args, saved, gated, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, pack->sum_sinks, 1, &global, &local, error);
   return status;

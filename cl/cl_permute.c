@@ -166,7 +166,7 @@ sattn_status sattn_cl_permute_enqueue(const sattn_cl_permute *permute, const sat
   const size_t list_grid = sattn_cl_axis(params.lists, 1);
   const size_t sort_grid[2] = {sattn_cl_axis((int64_t)params.key_blocks + params.tiles, 1), list_grid};
   const size_t cross_grid[2] = {sattn_cl_axis((int64_t)params.key_blocks + params.tiles + params.sink_blocks, 1), list_grid};
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_PERMUTE, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_PERMUTE, error);
   const sattn_buffer *order = lists->identity ? NULL : args->permutation->device_order;
   if (status == SATTN_OK) status = bind_lists(plan->context, permute->lists, &params, order, args, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, permute->lists, 1, &list_grid, local, error);

@@ -303,8 +303,20 @@ void sattn_cl_bind_buffer(sattn_cl_binder *binder, const sattn_buffer *buffer) {
   sattn_cl_bind_value(binder, (const void *)&memory, sizeof memory);
 }
 
+void sattn_cl_bind_buffers(sattn_cl_binder *binder, const sattn_buffer *const *buffers, size_t count) {
+  for (size_t i = 0; i < count; ++i) sattn_cl_bind_buffer(binder, buffers[i]);
+}
+
 sattn_status sattn_cl_bind_status(const sattn_cl_binder *binder, sattn_error *error) {
   return sattn_cl_check(binder->code, "clSetKernelArg", error);
+}
+
+sattn_status sattn_cl_bind_all(const sattn_context *context, cl_kernel kernel, const void *params, size_t bytes,
+                               const sattn_buffer *const *buffers, size_t count, sattn_error *error) {
+  sattn_cl_binder binder = sattn_cl_bind(context, kernel);
+  sattn_cl_bind_value(&binder, params, bytes);
+  sattn_cl_bind_buffers(&binder, buffers, count);
+  return sattn_cl_bind_status(&binder, error);
 }
 
 size_t sattn_cl_plain_group(const sattn_context *context) {

@@ -44,9 +44,13 @@ typedef struct sattn_cl_binder {
 sattn_cl_binder sattn_cl_bind(const sattn_context *context, cl_kernel kernel);
 /* NULL buffers and buffers of 0 bytes become NULL pointers in the kernel. */
 void sattn_cl_bind_buffer(sattn_cl_binder *binder, const sattn_buffer *buffer);
+void sattn_cl_bind_buffers(sattn_cl_binder *binder, const sattn_buffer *const *buffers, size_t count);
 /* A value: a scalar or a parameter struct of kernel_params.h. */
 void sattn_cl_bind_value(sattn_cl_binder *binder, const void *value, size_t bytes);
 sattn_status sattn_cl_bind_status(const sattn_cl_binder *binder, sattn_error *error);
+/* All at once: one parameter struct, then buffers. */
+sattn_status sattn_cl_bind_all(const sattn_context *context, cl_kernel kernel, const void *params, size_t bytes,
+                               const sattn_buffer *const *buffers, size_t count, sattn_error *error);
 
 /* Work-items of a group for kernels that use no local memory and no barrier: 1 where one work-item has a core and its vectors for itself,
  * 64 where groups run in lockstep on hardware that is told by its real local memory. */

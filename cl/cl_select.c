@@ -71,7 +71,7 @@ sattn_status sattn_cl_select_enqueue(sattn_cl_select *select, const sattn_plan *
   const size_t local[3] = {sattn_cl_plain_group(plan->context), 1, 1};
   size_t global[3] = {sattn_cl_axis(layout->blocks, local[0]), sattn_cl_axis(plan->problem.kv_heads, 1),
                       sattn_cl_axis(args->sizes.batch, 1)};
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_OTHER, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_OTHER, error);
   if (status == SATTN_OK) {
     status = bind_means(plan->context, select->means, params, args->key.buffer, args->lengths.buffer, args->workspace, error);
   }

@@ -80,7 +80,7 @@ sattn_status sattn_cl_slots_enqueue(sattn_cl_slots *slots, const sattn_plan *pla
   const size_t local[3] = {sattn_cl_plain_group(plan->context), 1, 1};
   int64_t items = result.compacted ? own.chunks : own.order_length;
   const size_t global[3] = {sattn_cl_axis(items, local[0]), sattn_cl_axis(own.head_rows, 1), sattn_cl_axis(own.batch_rows, 1)};
-  sattn_status status = sattn_cl_chain_stage(chain, SATTN_CL_STAGE_PERMUTE, error);
+  sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_PERMUTE, error);
   if (status != SATTN_OK) return status;
   if (!result.compacted) {
     status = bind_invert(plan->context, slots->invert, &own, order, workspace, error);

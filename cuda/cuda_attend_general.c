@@ -16,34 +16,6 @@ typedef struct general_state {
   sattn_cu_function attend;
 } general_state;
 
-typedef struct general_layout {
-  sattn_slots_layout slots;
-  sattn_select_layout select;
-} general_layout;
-
-static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
-  (void)context;
-  (void)problem;
-  (void)maxima;
-  (void)reason;
-  return true;
-}
-
-static general_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
-  general_layout layout;
-  memset(&layout, 0, sizeof layout);
-  if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
-  if (problem->mode == SATTN_MOBA) layout.select = sattn_select_carve(problem, sizes, end);
-  return layout;
-}
-
-static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
-  (void)context;
-  uint64_t end = 0;
-  carve(problem, maxima, &end);
-  return end;
-}
-
 static sattn_status prepare_kernels(const sattn_plan *plan, general_state *state, sattn_error *error) {
   sattn_cuda_program *program = NULL;
   char name[64];
@@ -91,7 +63,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   const general_state *state = opaque;
   const sattn_problem *problem = &plan->problem;
   uint64_t end = (uint64_t)args->workspace_offset;
-  general_layout layout = carve(problem, &args->sizes, &end);
+  sattn_general_layout layout = sattn_general_carve(problem, &args->sizes, &end);
   sattn_cuda_general call;
   memset(&call, 0, sizeof call);
   sattn_general_describe(problem, args, &call.params);
@@ -111,7 +83,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_fo
   if (status == SATTN_OK && problem->mode == SATTN_MOBA) status = sattn_cuda_select_enqueue(&state->select, &call, chain, error);
   uint64_t rows = (uint64_t)args->sizes.batch * (uint64_t)problem->heads * (uint64_t)args->sizes.queries;
   sattn_cuda_grid grid = {(rows + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK, SATTN_GENERAL_THREADS, 0};
-  if (status == SATTN_OK) status = sattn_cuda_chain_stage(chain, SATTN_CUDA_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = sattn_cuda_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(chain, state->attend, &grid, &call, error);
   return status;
 }
@@ -123,8 +95,8 @@ const sattn_cuda_attend sattn_cuda_attend_general = {
             .family = SATTN_KERNELS_GENERAL,
             .path = SATTN_PATH_GENERAL,
             .pass = SATTN_PASS_FORWARD,
-            .supports = supports,
-            .workspace = workspace,
+            .supports = sattn_supports_all,
+            .workspace = sattn_general_workspace,
         },
     .state_bytes = sizeof(general_state),
     .prepare = prepare,

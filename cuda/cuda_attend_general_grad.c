@@ -17,21 +17,6 @@ typedef struct grad_state {
   sattn_cu_function query, key_value, sinks;
 } grad_state;
 
-static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
-  (void)context;
-  (void)problem;
-  (void)maxima;
-  (void)reason;
-  return true;
-}
-
-static uint64_t workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
-  (void)context;
-  uint64_t end = 0;
-  sattn_grad_carve(problem, maxima, &end);
-  return end;
-}
-
 /* ---- life ---- */
 
 static sattn_status get_kernel(const sattn_plan *plan, sattn_cuda_program *program, const char *what, sattn_cu_function *out_kernel,
@@ -136,7 +121,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_ba
   sattn_status status = SATTN_OK;
   /* Without queries there may be no permutation either; dK, dV and dsink are zeros then. */
   if (problem->uses_sa && sizes->queries > 0) status = enqueue_slots(plan, state, args, &layout, chain, &call, error);
-  if (status == SATTN_OK) status = sattn_cuda_chain_stage(chain, SATTN_CUDA_STAGE_ATTEND, error);
+  if (status == SATTN_OK) status = sattn_cuda_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = launch_rows(chain, state->query, sizes->batch, problem->heads, sizes->queries, &call, error);
   if (status == SATTN_OK) status = launch_rows(chain, state->key_value, sizes->batch, problem->kv_heads, sizes->keys, &call, error);
   if (status == SATTN_OK && problem->has_sink_logits) status = launch_rows(chain, state->sinks, 1, problem->heads, 1, &call, error);
@@ -150,8 +135,8 @@ const sattn_cuda_attend sattn_cuda_attend_general_grad = {
             .family = SATTN_KERNELS_GENERAL,
             .path = SATTN_PATH_GENERAL,
             .pass = SATTN_PASS_BACKWARD,
-            .supports = supports,
-            .workspace = workspace,
+            .supports = sattn_supports_all,
+            .workspace = sattn_grad_workspace,
         },
     .state_bytes = sizeof(grad_state),
     .prepare = prepare,

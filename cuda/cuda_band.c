@@ -257,7 +257,7 @@ static sattn_status run_pass(band_call *call, sattn_error *error) {
   uint64_t kv_heads = (uint64_t)(band->heads / band->group);
   sattn_cuda_grid grid = {(uint64_t)band->batch * kv_heads * (uint64_t)band->head_chunks * (uint64_t)band->tiles * (uint64_t)band->splits,
                           SATTN_BAND_THREADS, call->state->kernel.shared_bytes};
-  sattn_status status = sattn_cuda_chain_stage(call->chain, SATTN_CUDA_STAGE_ATTEND, error);
+  sattn_status status = sattn_cuda_chain_stage(call->chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(call->chain, call->state->attend, &grid, band, error);
   return status;
 }

@@ -252,7 +252,7 @@ static sattn_status run_rows(grad_call *call, sattn_error *error) {
   uint64_t rows = (uint64_t)band->batch * (uint64_t)band->heads * (uint64_t)band->queries;
   uint64_t at_once = SATTN_GENERAL_THREADS / 32 * GROUP_ROWS;
   sattn_cuda_grid grid = {(rows + at_once - 1) / at_once, SATTN_GENERAL_THREADS, 0};
-  sattn_status status = sattn_cuda_chain_stage(call->chain, SATTN_CUDA_STAGE_ATTEND, error);
+  sattn_status status = sattn_cuda_chain_stage(call->chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(call->chain, call->state->rows, &grid, &call->rows, error);
   if (status != SATTN_OK || !call->plan->problem.has_sink_logits) return status;
   sattn_cuda_grid heads = {((uint64_t)band->heads + SATTN_GENERAL_THREADS / 32 - 1) / (SATTN_GENERAL_THREADS / 32), SATTN_GENERAL_THREADS,
@@ -266,7 +266,7 @@ static sattn_status run_pass(grad_call *call, sattn_error *error) {
   uint64_t lists = (uint64_t)band->batch * (uint64_t)(band->heads / band->group);
   sattn_cuda_grid queries = {lists * (uint64_t)band->head_chunks * (uint64_t)band->tiles, SATTN_BAND_THREADS, kernels->query_shared};
   sattn_cuda_grid keys = {lists * (uint64_t)call->pass.key_tiles, SATTN_BAND_THREADS, kernels->key_shared};
-  sattn_status status = sattn_cuda_chain_stage(call->chain, SATTN_CUDA_STAGE_ATTEND, error);
+  sattn_status status = sattn_cuda_chain_stage(call->chain, SATTN_STAGE_ATTEND, error);
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(call->chain, call->state->query, &queries, &call->pass, error);
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(call->chain, call->state->key, &keys, &call->pass, error);
   if (status != SATTN_OK || !call->state->value) return status;

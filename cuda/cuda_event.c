@@ -18,41 +18,15 @@ sattn_status sattn_cuda_chain_begin(sattn_cuda_chain *chain, sattn_context *cont
     sattn_cu_result code = chain->cuda->api->stream_wait_event(chain->stream, submission->wait_list[i].native, 0);
     status = sattn_cuda_check(chain->cuda->api, code, "cuStreamWaitEvent", error);
   }
-  if (profile) {
-    size_t size = profile->struct_size;
-    memset(profile, 0, sizeof *profile);
-    profile->struct_size = size;
-    chain->profile = profile;
-  }
+  if (status == SATTN_OK) sattn_stopwatch_start(&chain->watch, profile);
   return status;
 }
 
-static double *stage_seconds(sattn_profile *profile, sattn_cuda_stage stage) {
-  switch (stage) {
-    case SATTN_CUDA_STAGE_PERMUTE:
-      return &profile->permute_seconds;
-    case SATTN_CUDA_STAGE_ATTEND:
-      return &profile->attend_seconds;
-    case SATTN_CUDA_STAGE_OTHER:
-      return &profile->other_seconds;
-    case SATTN_CUDA_STAGE_NONE:
-      break;
-  }
-  return NULL;
-}
-
-sattn_status sattn_cuda_chain_stage(sattn_cuda_chain *chain, sattn_cuda_stage stage, sattn_error *error) {
-  if (!chain->profile) return SATTN_OK;
+sattn_status sattn_cuda_chain_stage(sattn_cuda_chain *chain, sattn_stage stage, sattn_error *error) {
+  if (!chain->watch.profile) return SATTN_OK;
   sattn_cu_result code = chain->cuda->api->stream_synchronize(chain->stream);
   if (code != SATTN_CU_SUCCESS) return sattn_cuda_context_fail(chain->context, code, "cuStreamSynchronize", error);
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  double *seconds = stage_seconds(chain->profile, chain->stage);
-  if (seconds) {
-    *seconds += (double)(now.tv_sec - chain->stage_start.tv_sec) + 1e-9 * (double)(now.tv_nsec - chain->stage_start.tv_nsec);
-  }
-  chain->stage = stage;
-  chain->stage_start = now;
+  sattn_stopwatch_change(&chain->watch, stage);
   return SATTN_OK;
 }
 
@@ -85,7 +59,7 @@ static sattn_status record_end(sattn_cuda_chain *chain, sattn_error *error) {
 
 sattn_status sattn_cuda_chain_end(sattn_cuda_chain *chain, sattn_status status, sattn_error *error) {
   if (!chain->entered) return status;
-  if (status == SATTN_OK) status = sattn_cuda_chain_stage(chain, SATTN_CUDA_STAGE_NONE, error);
+  if (status == SATTN_OK) status = sattn_cuda_chain_stage(chain, SATTN_STAGE_NONE, error);
   if (status == SATTN_OK && chain->out_event) status = record_end(chain, error);
   chain->entered = false;
   return sattn_cuda_leave(chain->context, status, error);

@@ -9,17 +9,9 @@
 #ifndef SATTN_CUDA_EVENT_H
 #define SATTN_CUDA_EVENT_H
 
-#include <time.h>
-
 #include "backend.h"
 #include "cuda_context.h"
-
-typedef enum sattn_cuda_stage {
-  SATTN_CUDA_STAGE_NONE = 0,
-  SATTN_CUDA_STAGE_PERMUTE = 1,
-  SATTN_CUDA_STAGE_ATTEND = 2,
-  SATTN_CUDA_STAGE_OTHER = 3
-} sattn_cuda_stage;
+#include "stage.h"
 
 typedef struct sattn_cuda_chain {
   sattn_context *context;
@@ -27,9 +19,7 @@ typedef struct sattn_cuda_chain {
   sattn_cu_stream stream;
   sattn_event *out_event; /* may be NULL */
   bool entered;           /* the CUcontext is pushed */
-  sattn_profile *profile; /* NULL: not profiling */
-  sattn_cuda_stage stage;
-  struct timespec stage_start;
+  sattn_stopwatch watch;
 } sattn_cuda_chain;
 
 #define SATTN_CUDA_MOST_BLOCKS 0x7fffffffu
@@ -47,7 +37,7 @@ sattn_status sattn_cuda_chain_begin(sattn_cuda_chain *chain, sattn_context *cont
                                     sattn_profile *profile, sattn_error *error);
 
 /* What the following launches count as; waits only when profiling. */
-sattn_status sattn_cuda_chain_stage(sattn_cuda_chain *chain, sattn_cuda_stage stage, sattn_error *error);
+sattn_status sattn_cuda_chain_stage(sattn_cuda_chain *chain, sattn_stage stage, sattn_error *error);
 
 /* Launches a kernel whose only parameter is the struct at `params`. A grid of no blocks launches nothing. */
 sattn_status sattn_cuda_chain_launch(sattn_cuda_chain *chain, sattn_cu_function kernel, const sattn_cuda_grid *grid, void *params,

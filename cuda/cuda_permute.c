@@ -105,7 +105,7 @@ sattn_status sattn_cuda_permute_enqueue(const sattn_cuda_permute_kernels *kernel
   uint64_t rows = (uint64_t)(call.batch_rows * call.head_rows);
   sattn_cuda_grid chunks = {rows * (uint64_t)call.chunks, SATTN_PERMUTE_THREADS, 0};
   sattn_cuda_grid parts = {rows * ((uint64_t)(call.blocks + 1) / 2 + (uint64_t)call.tiles), SATTN_PERMUTE_THREADS, 0};
-  sattn_status status = sattn_cuda_chain_stage(chain, SATTN_CUDA_STAGE_PERMUTE, error);
+  sattn_status status = sattn_cuda_chain_stage(chain, SATTN_STAGE_PERMUTE, error);
   if (status == SATTN_OK && !call.dense) status = sattn_cuda_chain_launch(chain, kernels->count, &chunks, &call, error);
   if (status == SATTN_OK && !call.dense) status = sattn_cuda_chain_launch(chain, kernels->write, &chunks, &call, error);
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(chain, kernels->sort, &parts, &call, error);

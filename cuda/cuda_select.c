@@ -23,7 +23,7 @@ sattn_status sattn_cuda_select_enqueue(const sattn_cuda_select_kernels *kernels,
   uint64_t elements = (uint64_t)params->batch * (uint64_t)params->kv_heads * (uint64_t)params->blocks * (uint64_t)call->head_dim;
   uint64_t rows = (uint64_t)params->batch * (uint64_t)params->heads * (uint64_t)params->queries;
   sattn_cuda_grid grid = {(elements + SATTN_SMALL_THREADS - 1) / SATTN_SMALL_THREADS, SATTN_SMALL_THREADS, 0};
-  sattn_status status = sattn_cuda_chain_stage(chain, SATTN_CUDA_STAGE_OTHER, error);
+  sattn_status status = sattn_cuda_chain_stage(chain, SATTN_STAGE_OTHER, error);
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(chain, kernels->means, &grid, call, error);
   grid.blocks = (rows + SATTN_SMALL_THREADS - 1) / SATTN_SMALL_THREADS;
   if (status == SATTN_OK) status = sattn_cuda_chain_launch(chain, kernels->choose, &grid, call, error);

@@ -29,7 +29,7 @@ sattn_status sattn_cuda_slots_enqueue(const sattn_cuda_slots_kernels *kernels, c
   call.counts = call.compact = call.slots = (uint32_t *)(uintptr_t)workspace;
   uint64_t rows = (uint64_t)(call.params.batch_rows * call.params.head_rows);
   sattn_cuda_grid grid = {0, SATTN_SMALL_THREADS, 0};
-  sattn_status status = sattn_cuda_chain_stage(chain, SATTN_CUDA_STAGE_PERMUTE, error);
+  sattn_status status = sattn_cuda_chain_stage(chain, SATTN_STAGE_PERMUTE, error);
   if (out_result->compacted) {
     grid.blocks = (rows * (uint64_t)call.params.chunks + SATTN_SMALL_THREADS - 1) / SATTN_SMALL_THREADS;
     if (status == SATTN_OK) status = sattn_cuda_chain_launch(chain, kernels->count, &grid, &call, error);

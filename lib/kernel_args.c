@@ -13,7 +13,7 @@ sattn_kernel_tensor sattn_kernel_place(const sattn_tensor *tensor) {
   return place;
 }
 
-/* ---- the general kernel ---- */
+/* ---- description of a call ---- */
 
 static void describe_problem(const sattn_problem *problem, sattn_general_params *params) {
   params->heads = problem->heads;
@@ -197,7 +197,30 @@ void sattn_select_describe(const sattn_problem *problem, const sattn_forward_arg
   params->selected_stride = args->saved ? problem->topk : layout->places;
 }
 
-/* ---- backward of the general kernels ---- */
+/* ---- the general kernels ---- */
+
+bool sattn_supports_all(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
+  (void)context;
+  (void)problem;
+  (void)maxima;
+  (void)reason;
+  return true;
+}
+
+sattn_general_layout sattn_general_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
+  sattn_general_layout layout;
+  memset(&layout, 0, sizeof layout);
+  if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
+  if (problem->mode == SATTN_MOBA) layout.select = sattn_select_carve(problem, sizes, end);
+  return layout;
+}
+
+uint64_t sattn_general_workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
+  (void)context;
+  uint64_t end = 0;
+  sattn_general_carve(problem, maxima, &end);
+  return end;
+}
 
 sattn_grad_layout sattn_grad_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   sattn_grad_layout layout;
@@ -206,6 +229,13 @@ sattn_grad_layout sattn_grad_carve(const sattn_problem *problem, const sattn_siz
   if (problem->uses_sa) layout.slots = sattn_slots_carve(problem, sizes, end);
   layout.deltas = sattn_carve(end, (uint64_t)(sizes->batch * problem->heads * sizes->queries), branches, sizeof(float));
   return layout;
+}
+
+uint64_t sattn_grad_workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima) {
+  (void)context;
+  uint64_t end = 0;
+  sattn_grad_carve(problem, maxima, &end);
+  return end;
 }
 
 /* The call that is differentiated, as forward's own code describes it. */

@@ -51,7 +51,15 @@ sattn_select_layout sattn_select_carve(const sattn_problem *problem, const sattn
 void sattn_select_describe(const sattn_problem *problem, const sattn_forward_args *args, const sattn_select_layout *layout,
                            sattn_general_params *params);
 
-/* ---- backward of the general kernels ---- */
+/* ---- the general kernels ---- */
+
+/* What forward keeps in its workspace; parts that a mode has no use for are zero. */
+typedef struct sattn_general_layout {
+  sattn_slots_layout slots;
+  sattn_select_layout select;
+} sattn_general_layout;
+
+sattn_general_layout sattn_general_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end);
 
 /* Byte offsets in the workspace. O(keys + queries). */
 typedef struct sattn_grad_layout {
@@ -60,6 +68,11 @@ typedef struct sattn_grad_layout {
 } sattn_grad_layout;
 
 sattn_grad_layout sattn_grad_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end);
+
+/* For the list of implementations (dispatch.h): nothing is beyond the general kernels. */
+bool sattn_supports_all(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason);
+uint64_t sattn_general_workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima);
+uint64_t sattn_grad_workspace(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima);
 
 /* Everything but slots, whose fields are zero. */
 void sattn_grad_describe(const sattn_problem *problem, const sattn_backward_args *args, const sattn_grad_layout *layout,
