@@ -31,8 +31,11 @@ typedef half element;
 static inline float load_element(__global const element *array, long index) {
   return vload_half(0, array + index);
 }
+/* The bits come by vload8: vload_half8 may lie at any half, too, but PoCL hands it to the compiler as a whole aligned vector, and where
+ * that becomes a load of its own, an odd offset ends the process. */
 static inline float8 load_eight(__global const element *array, long index) {
-  return vload_half8(0, array + index);
+  const ushort8 bits = vload8(0, (__global const ushort *)array + index);
+  return vload_half8(0, (const __private half *)&bits);
 }
 static inline void store_element(float value, __global element *array, long index) {
   vstore_half_rte(value, 0, array + index);

@@ -15,11 +15,13 @@ typedef half stored;
 typedef ushort stored;
 #endif
 
+/* Halves by way of their bits: see load_eight in elements.cl. */
 static inline float16 stored_load(global const stored *row) {
 #if DTYPE == 1
   return vload16(0, row);
 #elif DTYPE == 2
-  return vload_half16(0, row);
+  const ushort16 bits = vload16(0, (global const ushort *)row);
+  return vload_half16(0, (const private half *)&bits);
 #else
   return as_float16(convert_uint16(vload16(0, row)) << 16);
 #endif
@@ -51,7 +53,9 @@ static inline void stored_store(float16 value, global stored *row) {
 #if DTYPE == 1
   stream(value, row);
 #elif DTYPE == 2
-  vstore_half16_rte(value, 0, row);
+  ushort16 bits;
+  vstore_half16_rte(value, 0, (private half *)&bits);
+  vstore16(bits, 0, (global ushort *)row);
 #else
   vstore16(bf16_round(value), 0, row);
 #endif

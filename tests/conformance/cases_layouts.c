@@ -33,15 +33,21 @@ static void layouts(test_env *env) {
 /* P-M7: any element offset, also one that no vector load likes. */
 static void offsets(test_env *env) {
   static const int64_t values[] = {1, 2, 3, 33};
-  for (int dtype = SATTN_FP32; dtype <= SATTN_FP16; ++dtype) {
+  const struct {
+    sattn_dtype dtype;
+    int64_t head_dim;
+  } kinds[] = {{SATTN_FP32, 64}, {SATTN_FP16, 59}, {SATTN_FP16, 8}, {test_case_dtype(env, 1), 64}};
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
     for (size_t i = 0; i < sizeof values / sizeof values[0]; ++i) {
       test_call call;
-      char label[32];
-      test_call_init(&call, env->mode, 1, 37, 37, 2, 1, dtype == SATTN_FP32 ? 64 : 59);
-      call.attention.dtype = (sattn_dtype)dtype;
+      char label[48];
+      test_call_init(&call, env->mode, 1, 37, 37, 2, 1, kinds[k].head_dim);
+      call.attention.dtype = kinds[k].dtype;
       call.offset = values[i];
       test_call_fill(&call, &env->random, 1.0);
-      snprintf(label, sizeof label, "%s, offset %lld", sattn_dtype_name((sattn_dtype)dtype), (long long)values[i]);
+      test_call_fill_gradients(&call, &env->random, 0);
+      snprintf(label, sizeof label, "%s, d %lld, offset %lld", sattn_dtype_name(kinds[k].dtype), (long long)kinds[k].head_dim,
+               (long long)values[i]);
       test_check_oracle(env, &call, label);
     }
   }
