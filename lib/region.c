@@ -1,6 +1,7 @@
 #include "region.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 
@@ -181,12 +182,18 @@ static bool coincide(const sattn_region *a, const sattn_region *b) {
   return true;
 }
 
+/* Whether the input is one that the output may replace: out_a is one of out's, lse_b of lse's. */
+static bool is_counterpart(const sattn_region *output, const sattn_region *input) {
+  size_t length = strlen(output->name);
+  return strncmp(input->name, output->name, length) == 0 && input->name[length] == '_';
+}
+
 static void check_pair(sattn_region_set *set, const sattn_region *a, const sattn_region *b) {
   if (a->space != b->space || (!a->output && !b->output)) return;
-  if (set->may_coincide && a->output != b->output && coincide(a, b)) return;
-  if (!sattn_regions_meet(a, b)) return;
   const sattn_region *output = a->output ? a : b;
   const sattn_region *other = a->output ? b : a;
+  if (set->may_coincide && !other->output && is_counterpart(output, other) && coincide(output, other)) return;
+  if (!sattn_regions_meet(a, b)) return;
   set->status = sattn_fail(set->error, SATTN_INVALID_ARGUMENT, output->name,
                            "%s overlaps %s: an output must not share memory with another array", output->name, other->name);
 }

@@ -24,7 +24,7 @@ typedef enum sattn_presence { SATTN_ABSENT = 0, SATTN_OPTIONAL = 1, SATTN_REQUIR
 typedef struct sattn_region_set {
   const sattn_context *context;
   const char *owner; /* who decides what must be present, for messages: "the plan" */
-  bool may_coincide; /* an output may be exactly the same region as an input (merge) */
+  bool may_coincide; /* an output may be exactly the region of its own input, out of out_a or out_b (merge) */
   sattn_error *error;
   sattn_status status;
   size_t count;

@@ -56,6 +56,7 @@ expect 2 "--n: needed" permute --out "$folder/no.npy"
 expect 2 "--out or --slot" permute --n 5
 expect 1 "cannot be written" permute --n 5 --out "$folder/no.npy" --slot "$folder/no/such/folder.npy"
 expect 2 "two outputs" permute --n 5 --out "$folder/no.npy" --slot "$folder/no.npy"
+expect 2 "two outputs" permute --n 5 --out "$folder/no.npy" --slot "$folder/./no.npy"
 check '[ ! -e "$folder/no.npy" ]'
 
 attend="attend --backend reference --q $q --k $k --v $v"

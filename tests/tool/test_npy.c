@@ -1,4 +1,6 @@
 /* The .npy reader against files that lie, and the writer's promise: whole or not at all, all or none. */
+#include <arrays.h>
+#include <math.h>
 #include <npy.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,6 +132,12 @@ static void test_refuses_what_is_no_such_file(void **state) {
   put_file(path, "PK\x03\x04 this is a zip archive", 27);
   expect_refusal(path, "magic");
   unlink(path);
+  /* Nobody will ever write to this pipe: waiting for it to be opened would be for ever. */
+  assert_int_equal(mkfifo(path, 0600), 0);
+  alarm(60);
+  expect_refusal(path, "not a regular file");
+  alarm(0);
+  unlink(path);
 }
 
 static void test_reads_every_version_and_spelling(void **state) {
@@ -216,6 +224,10 @@ static void test_one_bad_name_leaves_no_file(void **state) {
   assert_false(sattn_npy_writer_add(&writer, in_folder("no/such/folder.npy"), &array, &report));
   assert_non_null(strstr(report.message, "folder.npy"));
   assert_false(sattn_npy_writer_add(&writer, in_folder("first.npy"), &array, &report));
+  /* The same file by another spelling. */
+  sattn_report about_name = {0, ""};
+  assert_false(sattn_npy_writer_add(&writer, in_folder("./first.npy"), &array, &about_name));
+  assert_non_null(strstr(about_name.message, "two outputs"));
   assert_false(sattn_npy_writer_add(&writer, folder, &array, &report));
   /* Replaced by a rename, a pipe, a device or a link would be gone. */
   sattn_report about_pipe = {0, ""};
@@ -245,12 +257,47 @@ static void test_a_failed_rename_takes_the_others_back(void **state) {
   assert_int_equal(rmdir(second), 0);
 }
 
+static sattn_npy doubles(const double *values, uint64_t count) {
+  sattn_npy array = {SATTN_NPY_FLOAT64, 1, {(int64_t)count}, count, malloc(count * sizeof *values)};
+  assert_non_null(array.data);
+  memcpy(array.data, values, count * sizeof *values);
+  return array;
+}
+
+/* --dtype takes float64, too. The second and third lie a hair beside the middle between two halves: rounded to fp32 first, they would be
+ * that middle, and go to the even neighbour. */
+static void test_doubles_are_rounded_once(void **state) {
+  const double values[] = {0.1,   1 + 0x1p-11 + 0x1p-40, -(1 + 0x1p-8 + 0x1p-9 + 0x1p-10 + 0x1p-11 - 0x1p-40),
+                           65520, 0x1p-25 + 0x1p-60,     -0.0};
+  const uint16_t halves[] = {0x2e66, 0x3c01, 0xbc07, 0x7c00, 0x0001, 0x8000};
+  (void)state;
+  sattn_report report = {0, ""};
+  sattn_npy array = doubles(values, 6);
+  assert_true(sattn_to_storage(&array, SATTN_FP16, "q", &report));
+  assert_int_equal(array.type, SATTN_NPY_FLOAT16);
+  for (int i = 0; i < 6; i++) assert_int_equal(((uint16_t *)array.data)[i], halves[i]);
+  sattn_npy_free(&array);
+  array = doubles(values, 6);
+  assert_true(sattn_to_storage(&array, SATTN_FP32, "q", &report));
+  assert_int_equal(array.type, SATTN_NPY_FLOAT32);
+  for (int i = 0; i < 6; i++) assert_true(((float *)array.data)[i] == (float)values[i]);
+  sattn_npy_free(&array);
+  const double beside[] = {1 + 0x1p-8 + 0x1p-40, NAN, INFINITY};
+  array = doubles(beside, 3);
+  assert_true(sattn_to_storage(&array, SATTN_BF16, "q", &report));
+  assert_int_equal(((uint16_t *)array.data)[0], 0x3f81);
+  assert_true(isnan(sattn_bf16_to_float(((uint16_t *)array.data)[1])));
+  assert_int_equal(((uint16_t *)array.data)[2], 0x7f80);
+  sattn_npy_free(&array);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_refuses_headers_that_lie),     cmocka_unit_test(test_refuses_every_truncation),
       cmocka_unit_test(test_refuses_what_is_no_such_file), cmocka_unit_test(test_reads_every_version_and_spelling),
       cmocka_unit_test(test_writes_what_it_reads),         cmocka_unit_test(test_nothing_appears_before_commit),
       cmocka_unit_test(test_one_bad_name_leaves_no_file),  cmocka_unit_test(test_a_failed_rename_takes_the_others_back),
+      cmocka_unit_test(test_doubles_are_rounded_once),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

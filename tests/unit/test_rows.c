@@ -160,6 +160,11 @@ static void merge_arguments(void **state) {
   REFUSED((args.lse = args.lse_a, args.lse.offset = 1), "lse overlaps lse_a", NULL);
   REFUSED(args.lse.buffer = args.out.buffer, "lse overlaps out", NULL);
   REFUSED(args.lse.buffer = foreign, "lse", "another context");
+  /* Of one element, arrays that have nothing to do with one another lie alike. */
+#define ONE_ELEMENT args.batch = args.queries = args.heads = args.head_dim = 1
+  REFUSED((ONE_ELEMENT, args.lse = args.lse_b, args.out.buffer = args.lse_a.buffer), "out overlaps lse_a", NULL);
+  REFUSED((ONE_ELEMENT, args.out = args.out_b, args.lse.buffer = args.out_a.buffer), "lse overlaps out_a", NULL);
+#undef ONE_ELEMENT
 #undef REFUSED
   sattn_error error = {0};
   unit_refused(sattn_merge(NULL, &args, (sattn_queue){NULL}, NULL, 0, NULL, &error), SATTN_INVALID_ARGUMENT, &error, "context", NULL);

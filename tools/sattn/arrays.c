@@ -1,6 +1,7 @@
 #include "arrays.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +116,27 @@ static bool floats_to_halves(sattn_npy *array, uint16_t (*narrow)(float), const 
   return replace_data(array, to, SATTN_NPY_FLOAT16);
 }
 
+/* Inexact values get an odd last bit, so that rounding to a half type afterwards is as good as rounding once. */
+static float round_to_odd(double value) {
+  float rounded = (float)value;
+  if (!isfinite(rounded) || (double)rounded == value) return rounded;
+  if (fabs((double)rounded) > fabs(value)) rounded = nextafterf(rounded, 0);
+  uint32_t bits;
+  memcpy(&bits, &rounded, sizeof bits);
+  bits |= 1;
+  memcpy(&rounded, &bits, sizeof bits);
+  return rounded;
+}
+
+static bool doubles_to_floats(sattn_npy *array, sattn_dtype dtype, const char *name, sattn_report *report) {
+  const double *from = array->data;
+  float *to = sattn_tool_allocate(report, name, array->count, sizeof *to);
+  for (uint64_t i = 0; to && i < array->count; i++) to[i] = dtype == SATTN_FP32 ? (float)from[i] : round_to_odd(from[i]);
+  return replace_data(array, to, SATTN_NPY_FLOAT32);
+}
+
 bool sattn_to_storage(sattn_npy *array, sattn_dtype dtype, const char *name, sattn_report *report) {
+  if (array->type == SATTN_NPY_FLOAT64 && !doubles_to_floats(array, dtype, name, report)) return false;
   if (array->type != SATTN_NPY_FLOAT32 && array->type != SATTN_NPY_FLOAT16)
     return sattn_tool_refuse(report, "%s: element type %s; float32 or float16 is needed", name, sattn_npy_type_name(array->type));
   if (array->type == SATTN_NPY_FLOAT16) {

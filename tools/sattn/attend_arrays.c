@@ -56,6 +56,8 @@ static bool choose_dtype(sattn_attend *a, sattn_report *report) {
       return sattn_tool_refuse(report, "%s is %s but q is %s: they must agree, or --dtype must say what to convert them to", INPUTS[i].name,
                                sattn_npy_type_name(a->input[i].type), sattn_npy_type_name(a->input[IN_QUERY].type));
   }
+  if (a->input[IN_QUERY].type == SATTN_NPY_FLOAT64)
+    return sattn_tool_refuse(report, "q is float64: float32 or float16 is needed, or --dtype must say what to convert it to");
   a->dtype = (a->input[IN_QUERY].type == SATTN_NPY_FLOAT16 ? SATTN_FP16 : SATTN_FP32) - 1;
   return true;
 }

@@ -237,8 +237,14 @@ static bool read_stream(FILE *file, const char *path, sattn_npy *array, sattn_re
 bool sattn_npy_read(const char *path, sattn_npy *out_array, sattn_report *report) {
   sattn_npy array;
   memset(&array, 0, sizeof array);
-  FILE *file = fopen(path, "rb");
-  if (!file) return sattn_tool_refuse(report, "%s: cannot be opened: %s", path, strerror(errno));
+  /* Opening a pipe would wait for a writer who may never come. */
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
+  if (!file) {
+    sattn_tool_refuse(report, "%s: cannot be opened: %s", path, strerror(errno));
+    if (descriptor >= 0) close(descriptor);
+    return false;
+  }
   bool fine = read_stream(file, path, &array, report);
   fclose(file);
   if (fine)
@@ -281,12 +287,37 @@ static void give_usual_permissions(int descriptor) {
   if (fchmod(descriptor, 0666 & ~mask) != 0) return; /* a file system without permissions: nothing to give */
 }
 
+static const char *last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static bool folder_of(const char *path, struct stat *out_facts) {
+  size_t length = (size_t)(last_part(path) - path);
+  if (length == 0) return stat(".", out_facts) == 0;
+  char *folder = malloc(length + 1);
+  if (!folder) return false;
+  memcpy(folder, path, length);
+  folder[length] = '\0';
+  bool known = stat(folder, out_facts) == 0;
+  free(folder);
+  return known;
+}
+
+/* Whether two paths, spelled alike or not, name one file, which need not be there yet. */
+static bool same_file(const char *a, const char *b) {
+  struct stat folder_a, folder_b;
+  if (strcmp(a, b) == 0) return true;
+  if (strcmp(last_part(a), last_part(b)) != 0 || !folder_of(a, &folder_a) || !folder_of(b, &folder_b)) return false;
+  return folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;
+}
+
 bool sattn_npy_writer_add(sattn_npy_writer *writer, const char *path, const sattn_npy *array, sattn_report *report) {
   static const char SUFFIX[] = ".XXXXXX";
   struct stat facts;
   if (writer->count == SATTN_NPY_MAX_OUTPUTS) return sattn_tool_refuse(report, "%s: too many output files", path);
   for (int i = 0; i < writer->count; i++)
-    if (strcmp(writer->files[i].path, path) == 0) return sattn_tool_misuse(report, "%s: two outputs have this name", path);
+    if (same_file(writer->files[i].path, path)) return sattn_tool_misuse(report, "%s: two outputs have this name", path);
   /* The finished file takes the place of what is there, so that must be an ordinary file: a device or a link would be gone. */
   if (lstat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) {
     return sattn_tool_refuse(report, "%s: is %s", path, S_ISDIR(facts.st_mode) ? "a folder" : "not an ordinary file");
