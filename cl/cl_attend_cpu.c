@@ -85,6 +85,11 @@ static int32_t side_of(int32_t side, int64_t slots) {
 void sattn_cl_cpu_sides(const sattn_problem *problem, bool identity, int64_t keys, int32_t *out_left, int32_t *out_right) {
   int64_t slots = problem->order_length > keys ? problem->order_length : keys;
   bool unbounded = problem->mode == SATTN_FULL;
+  if (problem->mode == SATTN_MOBA) {
+    *out_left = 0;
+    *out_right = side_of(problem->block, keys) - 1;
+    return;
+  }
   *out_left = unbounded ? INT32_MAX : side_of(identity ? problem->left_swa : problem->left_sa, slots);
   *out_right = unbounded ? INT32_MAX : side_of(identity ? problem->right_swa : problem->right_sa, slots);
 }
@@ -137,7 +142,7 @@ static cpu_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, 
   layout.sinks = sattn_cl_pack_carve(problem, sizes, SATTN_CL_PACK_ROWS, lists_of(problem, &layout, passes - 1)->sink_blocks, end);
   if (problem->mode == SATTN_MOBA) {
     layout.select = sattn_select_carve(problem, sizes, end);
-    layout.moba = sattn_cl_moba_carve(problem, sizes, &layout.select, end);
+    layout.moba = sattn_cl_moba_carve(problem, sizes, end);
   }
   if (passes > 1) {
     uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries;
@@ -221,10 +226,6 @@ static sattn_attend_cpu_params describe(const sattn_problem *problem, const satt
   params.partial = layout->partial;
   params.partial_lse = layout->partial_lse;
   params.gate_dtype = (int32_t)problem->gate_dtype;
-  if (problem->mode == SATTN_MOBA) {
-    params.left = 0;
-    params.right = (int32_t)(problem->block < args->sizes.keys ? problem->block : args->sizes.keys) - 1;
-  }
   params.other_left = problem->left_sa;
   params.other_right = problem->right_sa;
   return params;
@@ -330,11 +331,12 @@ static sattn_status enqueue_pass(const sattn_plan *plan, cpu_state *state, const
 static sattn_status enqueue_selection(const sattn_plan *plan, cpu_state *state, const sattn_forward_args *args, const cpu_layout *layout,
                                       sattn_cl_chain *chain, sattn_error *error) {
   sattn_general_params params;
-  const sattn_buffer *selected = NULL;
+  const sattn_buffer *buffer = NULL;
   sattn_general_describe(&plan->problem, args, &params);
-  sattn_status status = sattn_cl_select_enqueue(&state->select, plan, args, &layout->select, &params, chain, &selected, error);
-  if (status == SATTN_OK) status = sattn_cl_moba_enqueue(state->moba, plan, args, &layout->moba, &params, selected, chain, error);
-  return status;
+  sattn_status status = sattn_cl_select_enqueue(&state->select, plan, args, &layout->select, &params, chain, &buffer, error);
+  if (status != SATTN_OK) return status;
+  const sattn_cl_selected selected = {buffer, params.selected, params.selected_stride};
+  return sattn_cl_moba_enqueue(state->moba, plan, args, &layout->moba, &selected, chain, error);
 }
 
 static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_forward_args *args, sattn_cl_chain *chain,

@@ -21,7 +21,7 @@ sattn_attend_cpu_params sattn_cl_cpu_describe(const sattn_problem *problem, cons
                                               const sattn_cl_packed *packed, const sattn_cl_packed *sinks);
 
 /* The sides of the band of a pass. A side longer than all slots is the same as one as long, so that the two together stay in 32 bits;
- * FULL has none. */
+ * FULL has none. In MOBA a query's slot is the first of a block. */
 void sattn_cl_cpu_sides(const sattn_problem *problem, bool identity, int64_t keys, int32_t *out_left, int32_t *out_right);
 
 #endif

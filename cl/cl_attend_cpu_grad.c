@@ -4,12 +4,15 @@
  *     STOCHASTIC             permuted lists  -> pack -> strips            -> unpack dK, dV
  *     UNION, GATED           permuted lists  -> pack -> strips into fp32 rows of dQ and sums of the second pass
  *                            identity lists  -> pack -> strips on top     -> unpack dK, dV
+ *     MOBA                   identity lists  -> pack -> strips over own blocks into fp32 rows of dQ
+ *                            lists of queries by block, one after the other: strips on top     -> unpack dK, dV
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cl_attend.h"
 #include "cl_attend_cpu.h"
+#include "cl_moba.h"
 #include "cl_pack_grad.h"
 #include "cl_program.h"
 #include "kernel_args.h"
@@ -24,33 +27,45 @@ enum { PASS_PLAIN = 0, PASS_GATED = 4 };
 typedef struct cpu_grad_state {
   sattn_cl_permute permute;
   sattn_cl_pack_grad pack;
-  cl_kernel attend[2], sinks[2]; /* by pass; NULL where there is one pass */
+  cl_kernel attend[2], sinks[2]; /* of the first pass and those after it; NULL where there is one pass */
+  cl_kernel moba;
 } cpu_grad_state;
 
 typedef struct cpu_grad_layout {
-  sattn_cl_lists lists[2];     /* by pass */
-  sattn_grad_blocks blocks[2]; /* sums by pass; in keys and values passes take turns */
-  sattn_grad_blocks sinks;     /* the same in both */
-  int64_t partial;             /* fp32 rows of dQ */
-  int64_t deltas[2];           /* -1: not wanted */
+  sattn_cl_lists lists[2];     /* by pass; MOBA has one for all */
+  sattn_grad_blocks blocks[2]; /* sums by pass, one for all in MOBA; in keys and values passes take turns */
+  sattn_cl_moba_lists moba;
+  sattn_grad_blocks sinks; /* the same in both */
+  int64_t partial;         /* fp32 rows of dQ */
+  int64_t deltas[2];       /* -1: not wanted */
 } cpu_grad_layout;
 
 /* ---- choice ---- */
 
 static bool supports(const sattn_context *context, const sattn_problem *problem, const sattn_sizes *maxima, char *reason) {
-  if (problem->mode == SATTN_MOBA) {
-    snprintf(reason, SATTN_REASON_BYTES, "gradients of mode moba");
-    return false;
-  }
   return sattn_cl_attend_cpu.common.supports(context, problem, maxima, reason);
+}
+
+/* Lists and blocks: of a pass, or of all. */
+static int lists_of(const sattn_problem *problem, int pass) {
+  return problem->mode == SATTN_MOBA ? 0 : pass;
+}
+
+static int kernel_of(int pass) {
+  return pass > 0;
+}
+
+/* Whether each query head has its own list of queries in a pass. */
+static bool has_query_lists(const sattn_problem *problem, int pass) {
+  return problem->mode == SATTN_MOBA && pass > 0;
 }
 
 static cpu_grad_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   cpu_grad_layout layout;
   memset(&layout, 0, sizeof layout);
-  int passes = sattn_cl_cpu_passes(problem);
+  int passes = sattn_cl_cpu_passes(problem), last = lists_of(problem, passes - 1);
   uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads * (uint64_t)sizes->queries;
-  for (int pass = 0; pass < passes; ++pass) {
+  for (int pass = 0; pass <= last; ++pass) {
     layout.lists[pass] = sattn_cl_lists_carve(problem, sizes, sattn_cl_cpu_pass_is_identity(problem, pass), end);
     if (pass == 0) sattn_cl_pack_grad_carve_keys(problem, sizes, layout.lists[0].blocks, &layout.blocks[0], end);
     if (pass == 1) layout.blocks[1] = layout.blocks[0];
@@ -58,11 +73,12 @@ static cpu_grad_layout carve(const sattn_problem *problem, const sattn_sizes *si
     bool wanted = problem->has_sink_logits && (pass == 0 || problem->mode == SATTN_GATED);
     layout.deltas[pass] = wanted ? (int64_t)(sattn_carve(end, rows, 1, sizeof(float)) / sizeof(float)) : -1;
   }
-  sattn_cl_pack_grad_carve_keys(problem, sizes, layout.lists[passes - 1].sink_blocks, &layout.sinks, end);
-  sattn_cl_pack_grad_carve_sums(problem, sizes, layout.lists[passes - 1].sink_blocks, &layout.sinks, end);
+  sattn_cl_pack_grad_carve_keys(problem, sizes, layout.lists[last].sink_blocks, &layout.sinks, end);
+  sattn_cl_pack_grad_carve_sums(problem, sizes, layout.lists[last].sink_blocks, &layout.sinks, end);
   /* Rounds may be chosen at some sizes and not at larger ones; the workspace must not be short at either. */
-  if (passes == 2 || problem->kv_heads * 2 <= ITEMS_WANTED)
+  if (passes > 1 || problem->kv_heads * 2 <= ITEMS_WANTED)
     layout.partial = (int64_t)(sattn_carve(end, rows, (uint64_t)problem->head_dim, sizeof(float)) / sizeof(float));
+  if (problem->mode == SATTN_MOBA) layout.moba = sattn_cl_moba_carve(problem, sizes, end);
   return layout;
 }
 
@@ -108,13 +124,16 @@ static void arrays_of(const sattn_problem *problem, const sattn_backward_args *a
   arrays->grad_gate = pass == 0 ? args->grad_gate_sa : args->grad_gate_swa;
 }
 
-/* Strips of tiles whose bands stay a block apart if every other strip is left out; or, where these are too few to keep processors busy, as
- * many strips as rounds. Depends on shapes only, as results do. */
-static void choose_strips(const sattn_problem *problem, sattn_attend_cpu_grad_params *params) {
+/* Strips of tiles whose bands stay a block apart if every other strip is left out; or, where these are too few to keep processors busy or
+ * `anywhere` says that bands may lie anywhere, as many strips as rounds. Depends on shapes only, as results do. */
+static void choose_strips(const sattn_problem *problem, bool anywhere, sattn_attend_cpu_grad_params *params) {
   int32_t rounds = ITEMS_WANTED / problem->kv_heads;
   if (rounds > MOST_ROUNDS) rounds = MOST_ROUNDS;
   if (rounds > params->tiles) rounds = params->tiles;
-  int64_t strip = ((int64_t)params->left + params->right + 2 * SATTN_CL_BLOCK - 1) / SATTN_CL_BLOCK;
+  int64_t reach = (int64_t)params->left + params->right;
+  /* A query may be the last of its block or the first. */
+  if (problem->mode == SATTN_MOBA) reach *= 2;
+  int64_t strip = anywhere ? params->tiles : (reach + 2 * SATTN_CL_BLOCK - 1) / SATTN_CL_BLOCK;
   params->strip = strip < params->tiles ? (int32_t)strip : params->tiles;
   params->rounds = 1;
   params->strip_step = 2;
@@ -126,20 +145,22 @@ static void choose_strips(const sattn_problem *problem, sattn_attend_cpu_grad_pa
 
 static void describe(const sattn_problem *problem, const sattn_backward_args *args, const cpu_grad_layout *layout, int pass,
                      const pass_arrays *arrays, sattn_attend_cpu_grad_params *params) {
-  const sattn_cl_lists *lists = &layout->lists[pass];
+  const int own = lists_of(problem, pass);
+  const sattn_cl_lists *lists = &layout->lists[own];
   memset(params, 0, sizeof *params);
   params->list = lists->layout;
+  if (has_query_lists(problem, pass)) params->query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params->list);
   params->query = sattn_kernel_place(&args->query);
   params->out = sattn_kernel_place(&arrays->out);
   params->grad_out = sattn_kernel_place(&args->grad_out);
   params->grad_query = sattn_kernel_place(&args->grad_query);
   params->gate = sattn_kernel_place(&arrays->gate);
   params->grad_gate = sattn_kernel_place(&arrays->grad_gate);
-  params->blocks = layout->blocks[pass];
+  params->blocks = layout->blocks[own];
   params->sinks = layout->sinks;
   params->lse = arrays->lse.offset;
   params->grad_lse = arrays->grad_lse.offset;
-  params->deltas = layout->deltas[pass];
+  params->deltas = pass == own ? layout->deltas[pass] : -1;
   params->partial = layout->partial;
   params->batch = args->saved->sizes.batch;
   params->heads = problem->heads;
@@ -153,7 +174,7 @@ static void describe(const sattn_problem *problem, const sattn_backward_args *ar
   sattn_cl_cpu_sides(problem, lists->identity, args->saved->sizes.keys, &params->left, &params->right);
   params->other_left = problem->left_sa;
   params->other_right = problem->right_sa;
-  choose_strips(problem, params);
+  choose_strips(problem, has_query_lists(problem, pass), params);
   params->scale = problem->scale * LOG2_E;
   params->softcap = problem->softcap * LOG2_E;
   params->grad_scale = problem->scale;
@@ -177,6 +198,7 @@ static void destroy(sattn_context *context, void *opaque) {
     sattn_cl_kernel_release(context, &state->attend[pass]);
     sattn_cl_kernel_release(context, &state->sinks[pass]);
   }
+  sattn_cl_kernel_release(context, &state->moba);
 }
 
 static sattn_status launch_empty(sattn_context *context, cl_kernel kernel, sattn_error *error) {
@@ -201,15 +223,16 @@ static sattn_status prepare_pass(const sattn_plan *plan, cpu_grad_state *state, 
   bool identity = sattn_cl_cpu_pass_is_identity(problem, pass);
   char options[256];
   snprintf(options, sizeof options,
-           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DHEADS_PER_TILE=1 -DCOLUMNS=%d",
+           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DQUERY_LISTS=%d -DHEADS_PER_TILE=1 "
+           "-DCOLUMNS=%d",
            (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || identity,
            problem->mode == SATTN_UNION && pass == 1, problem->softcap > 0.0f, problem->mode == SATTN_GATED ? PASS_GATED : PASS_PLAIN,
-           sattn_cl_cpu_columns(problem->head_dim));
+           has_query_lists(problem, pass), sattn_cl_cpu_columns(problem->head_dim));
   sattn_context *context = plan->context;
   sattn_cl_program *program = NULL;
   sattn_status status = sattn_cl_program_get(context, sources, options, &program, error);
-  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "attend_cpu_grad", &state->attend[pass], error);
-  if (status == SATTN_OK) status = launch_empty(context, state->attend[pass], error);
+  if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "attend_cpu_grad", &state->attend[kernel_of(pass)], error);
+  if (status == SATTN_OK) status = launch_empty(context, state->attend[kernel_of(pass)], error);
   if (shows_sinks(problem, pass)) {
     if (status == SATTN_OK) status = sattn_cl_kernel_create(context, program, "attend_cpu_grad_sinks", &state->sinks[pass], error);
     if (status == SATTN_OK) status = launch_empty(context, state->sinks[pass], error);
@@ -223,8 +246,9 @@ static sattn_status prepare(const sattn_plan *plan, void *opaque, sattn_error *e
   sattn_status status = sattn_cl_permute_prepare(plan->context, &state->permute, error);
   if (status == SATTN_OK) status = sattn_cl_pack_grad_prepare(plan, &state->pack, error);
   for (int pass = 0; pass < sattn_cl_cpu_passes(&plan->problem) && status == SATTN_OK; ++pass) {
-    status = prepare_pass(plan, state, pass, error);
+    if (!state->attend[kernel_of(pass)]) status = prepare_pass(plan, state, pass, error);
   }
+  if (status == SATTN_OK && plan->problem.mode == SATTN_MOBA) status = sattn_cl_moba_prepare(plan->context, &state->moba, error);
   return status;
 }
 
@@ -251,6 +275,7 @@ static sattn_status enqueue_strips(const sattn_plan *plan, const cpu_grad_state 
   describe(problem, args, layout, pass, &arrays, &params);
   const size_t local = 1;
   int32_t launches = params.rounds > 1 ? params.rounds : strips_of(&params, 1) > 0 ? 2 : 1;
+  const cl_kernel kernel = state->attend[kernel_of(pass)];
   bool last_pass = pass == sattn_cl_cpu_passes(problem) - 1;
   sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);
   for (int32_t launch = 0; launch < launches && status == SATTN_OK; ++launch) {
@@ -262,8 +287,8 @@ static sattn_status enqueue_strips(const sattn_plan *plan, const cpu_grad_state 
     bool starts = pass == 0 && params.round == 0, ends = last_pass && params.round == params.rounds - 1;
     params.flags = (starts ? 0 : SATTN_GRAD_FROM_PARTIAL) | (ends ? 0 : SATTN_GRAD_TO_PARTIAL);
     const size_t global = sattn_cl_axis(params.batch * strips_of(&params, params.first_strip) * problem->kv_heads, local);
-    status = bind(plan->context, state->attend[pass], &params, args, &arrays, error);
-    if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, state->attend[pass], 1, &global, &local, error);
+    status = bind(plan->context, kernel, &params, args, &arrays, error);
+    if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, kernel, 1, &global, &local, error);
   }
   if (status == SATTN_OK && params.sink_blocks) {
     const size_t global = sattn_cl_axis(params.batch * params.sink_blocks * problem->kv_heads, local);
@@ -273,8 +298,9 @@ static sattn_status enqueue_strips(const sattn_plan *plan, const cpu_grad_state 
   return status;
 }
 
-static sattn_status enqueue_pass(const sattn_plan *plan, const cpu_grad_state *state, const sattn_backward_args *args,
-                                 const cpu_grad_layout *layout, int pass, sattn_cl_chain *chain, sattn_error *error) {
+/* Lists, packed blocks, and the sums of the first pass carried into those of the second. */
+static sattn_status enqueue_blocks(const sattn_plan *plan, const cpu_grad_state *state, const sattn_backward_args *args,
+                                   const cpu_grad_layout *layout, int pass, sattn_cl_chain *chain, sattn_error *error) {
   const sattn_problem *problem = &plan->problem;
   const sattn_cl_lists *lists = &layout->lists[pass];
   const sattn_cl_lists *other = problem->mode == SATTN_UNION && pass == 1 ? &layout->lists[0] : NULL;
@@ -290,6 +316,18 @@ static sattn_status enqueue_pass(const sattn_plan *plan, const cpu_grad_state *s
     const sattn_cl_unpack carry = {&layout->lists[0], &layout->blocks[0], NULL, &layout->blocks[1]};
     status = sattn_cl_unpack_enqueue(&state->pack, plan, args, &carry, chain, error);
   }
+  return status;
+}
+
+static sattn_status enqueue_pass(const sattn_plan *plan, const cpu_grad_state *state, const sattn_backward_args *args,
+                                 const cpu_grad_layout *layout, int pass, sattn_cl_chain *chain, sattn_error *error) {
+  sattn_status status = SATTN_OK;
+  if (lists_of(&plan->problem, pass) == pass) status = enqueue_blocks(plan, state, args, layout, pass, chain, error);
+  if (pass == 0 && plan->problem.mode == SATTN_MOBA && status == SATTN_OK) {
+    const sattn_forward_args forward = forward_of(args);
+    const sattn_cl_selected selected = {args->saved->selected.buffer, args->saved->selected.offset, plan->problem.topk};
+    status = sattn_cl_moba_enqueue(state->moba, plan, &forward, &layout->moba, &selected, chain, error);
+  }
   return status == SATTN_OK ? enqueue_strips(plan, state, args, layout, pass, chain, error) : status;
 }
 
@@ -300,7 +338,7 @@ static sattn_status enqueue(const sattn_plan *plan, void *opaque, const sattn_ba
   const sattn_sizes *sizes = &args->saved->sizes;
   uint64_t end = (uint64_t)args->workspace_offset;
   const cpu_grad_layout layout = carve(problem, sizes, &end);
-  const int passes = sattn_cl_cpu_passes(problem), last = passes - 1;
+  const int passes = sattn_cl_cpu_passes(problem), last = lists_of(problem, passes - 1);
   sattn_status status = SATTN_OK;
   /* Without queries there may be no permutation either; dK, dV and dsink are zeros then. */
   for (int pass = 0; pass < passes && sizes->queries > 0 && status == SATTN_OK; ++pass) {

@@ -6,8 +6,7 @@
 #include "cl_program.h"
 #include "dispatch.h"
 
-sattn_cl_moba_lists sattn_cl_moba_carve(const sattn_problem *problem, const sattn_sizes *sizes, const sattn_select_layout *select,
-                                        uint64_t *end) {
+sattn_cl_moba_lists sattn_cl_moba_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   sattn_cl_moba_lists lists;
   memset(&lists, 0, sizeof lists);
   lists.rounds = problem->topk - 1;
@@ -18,7 +17,7 @@ sattn_cl_moba_lists sattn_cl_moba_carve(const sattn_problem *problem, const satt
   p->keys = (int32_t)sizes->keys;
   p->tiles = (int32_t)((sizes->queries + SATTN_CL_BLOCK - 1) / SATTN_CL_BLOCK);
   p->block = problem->block;
-  p->blocks = (int32_t)select->blocks;
+  p->blocks = (int32_t)((sizes->keys + problem->block - 1) / problem->block);
   p->rounds = lists.rounds;
   int64_t entries = (int64_t)p->tiles * SATTN_CL_BLOCK;
   uint64_t rows = (uint64_t)sizes->batch * (uint64_t)problem->heads;
@@ -27,7 +26,7 @@ sattn_cl_moba_lists sattn_cl_moba_carve(const sattn_problem *problem, const satt
   p->query_position = (int64_t)(sattn_carve(end, rows, (uint64_t)p->stride, sizeof(int32_t)) / sizeof(int32_t));
   p->query_row = p->query_position + entries;
   p->query_slot = p->query_row + entries;
-  uint64_t counts = (uint64_t)lists.rounds * (uint64_t)(select->blocks + 1);
+  uint64_t counts = (uint64_t)lists.rounds * (uint64_t)(p->blocks + 1);
   p->begin = (int64_t)(sattn_carve(end, rows, counts, sizeof(int32_t)) / sizeof(int32_t));
   return lists;
 }
@@ -58,20 +57,20 @@ sattn_status sattn_cl_moba_prepare(sattn_context *context, cl_kernel *out_kernel
 }
 
 sattn_status sattn_cl_moba_enqueue(cl_kernel kernel, const sattn_plan *plan, const sattn_forward_args *args,
-                                   const sattn_cl_moba_lists *lists, const sattn_general_params *selection, const sattn_buffer *selected,
-                                   sattn_cl_chain *chain, sattn_error *error) {
+                                   const sattn_cl_moba_lists *lists, const sattn_cl_selected *selected, sattn_cl_chain *chain,
+                                   sattn_error *error) {
   if (lists->rounds == 0) return SATTN_OK;
   sattn_moba_params params = lists->params;
   params.batch = args->sizes.batch;
-  params.lengths = selection->lengths;
-  params.query_start = selection->query_start;
-  params.selected = selection->selected;
-  params.selected_stride = selection->selected_stride;
-  params.places = (int32_t)selection->selected_stride;
+  params.lengths = args->lengths.offset;
+  params.query_start = args->query_start.offset;
+  params.selected = selected->offset;
+  params.selected_stride = selected->places;
+  params.places = (int32_t)selected->places;
   const size_t local[3] = {1, 1, 1};
   const size_t global[3] = {sattn_cl_axis(params.rounds, 1), sattn_cl_axis(params.heads, 1), sattn_cl_axis(params.batch, 1)};
   sattn_status status = sattn_cl_chain_stage(chain, SATTN_STAGE_PERMUTE, error);
-  if (status == SATTN_OK) status = bind(plan->context, kernel, &params, selected, args, error);
+  if (status == SATTN_OK) status = bind(plan->context, kernel, &params, selected->buffer, args, error);
   if (status == SATTN_OK) status = sattn_cl_chain_launch(chain, kernel, 3, global, local, error);
   return status;
 }

@@ -11,16 +11,21 @@ typedef struct sattn_cl_moba_lists {
   int32_t rounds;           /* topk - 1 */
 } sattn_cl_moba_lists;
 
+/* What was selected: [B, H, n_q, places]. */
+typedef struct sattn_cl_selected {
+  const sattn_buffer *buffer;
+  int64_t offset;
+  int64_t places;
+} sattn_cl_selected;
+
 /* Takes room for the lists of a call; none where topk is 1. */
-sattn_cl_moba_lists sattn_cl_moba_carve(const sattn_problem *problem, const sattn_sizes *sizes, const sattn_select_layout *select,
-                                        uint64_t *end);
+sattn_cl_moba_lists sattn_cl_moba_carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end);
 
 sattn_status sattn_cl_moba_prepare(sattn_context *context, cl_kernel *out_kernel, sattn_error *error);
 
-/* `selection` is the params that the selection was made with. */
 sattn_status sattn_cl_moba_enqueue(cl_kernel kernel, const sattn_plan *plan, const sattn_forward_args *args,
-                                   const sattn_cl_moba_lists *lists, const sattn_general_params *selection, const sattn_buffer *selected,
-                                   sattn_cl_chain *chain, sattn_error *error);
+                                   const sattn_cl_moba_lists *lists, const sattn_cl_selected *selected, sattn_cl_chain *chain,
+                                   sattn_error *error);
 
 /* Lets a list layout's queries be those of a round. Returns the distance from one (batch entry, head) to the next. */
 int64_t sattn_cl_moba_queries(const sattn_cl_moba_lists *lists, int round, sattn_list_layout *layout);

@@ -259,7 +259,7 @@ typedef struct sattn_attend_cpu_grad_params {
   sattn_grad_blocks blocks, sinks;
   sattn_i64 lse, grad_lse;
   sattn_i64 deltas;  /* [B, H, n_q]; -1: not wanted */
-  sattn_i64 partial; /* fp32 rows [B, H, n_q, d] of dQ that the first pass hands to the second */
+  sattn_i64 partial; /* fp32 rows [B, H, n_q, d] of dQ that a pass hands to the next */
   sattn_i64 batch;
   sattn_i32 heads, group, queries, tiles;
   sattn_i32 strip;                   /* tiles that one work-item takes */
@@ -272,6 +272,7 @@ typedef struct sattn_attend_cpu_grad_params {
   float grad_scale;     /* of dQ */
   sattn_i32 rounds;     /* > 1: strip s meets only blocks of part (s + round) modulo rounds */
   sattn_i32 round, unused;
+  sattn_i64 query_stride; /* MOBA: from one (batch entry, head)'s list of queries to the next */
 } sattn_attend_cpu_grad_params;
 
 #define SATTN_GRAD_FROM_PARTIAL 1

@@ -19,10 +19,11 @@
  * group, then tiles. Sink tokens are in everybody's band: tiles take their part of dQ, and dK and dV of a sink block get a work-item of
  * their own that goes through all tiles.
  *
- * UNION is two passes that know the merged LSE; GATED is two passes, each its own attention with dY = sigmoid(gate) dO. Files:
+ * UNION is two passes that know the merged LSE; GATED is two passes, each its own attention with dY = sigmoid(gate) dO. MOBA is a pass over
+ * own blocks, then one for each list of moba_lists.cl, always in rounds: any strip of such a list may meet any block. Files:
  * attend_cpu_{tile,rows,blocks}.cl of forward, attend_cpu_grad_tile.cl micro-kernels, attend_cpu_grad_rows.cl rows in and out,
- * attend_cpu_grad_pack.cl blocks in and out. The host sets HEAD_DIM, DTYPE, CAUSAL, SLOT_SORTED, OTHER, SOFTCAP, PASS, HEADS_PER_TILE = 1
- * and COLUMNS.
+ * attend_cpu_grad_pack.cl blocks in and out. The host sets HEAD_DIM, DTYPE, CAUSAL, SLOT_SORTED, OTHER, SOFTCAP, PASS, QUERY_LISTS,
+ * HEADS_PER_TILE = 1 and COLUMNS.
  */
 
 /* Which sides of a pair a launch adds to. */
@@ -214,11 +215,12 @@ INLINE void clip_to_round(block_range *band, const sattn_attend_cpu_grad_params 
 
 static void do_tile(grad_state *s, const tile_keys *keys, const launch_arrays *arrays, const sattn_attend_cpu_grad_params *p,
                     const bands *b, const grad_io *io, long pack, int tile) {
-  load_tokens(&s->t, keys->list, &p->list, tile, b);
+  load_tokens(&s->t, io->queries, &p->list, tile, b);
   block_range band;
   find_band(&s->t.extent, keys, &p->list, b, &band);
   clip_to_round(&band, p, keys->exists, tile / p->strip);
-  if (band.begin >= band.end && p->round > 0 && io->to_partial) return;
+  /* Nothing to add to rows that wait already. */
+  if (band.begin >= band.end && (p->round > 0 || QUERY_LISTS) && io->to_partial) return;
   load_rows(s, io);
   if (s->t.extent.high_position >= 0) {
     pair_block block;
@@ -252,8 +254,9 @@ static void do_strip(const launch_arrays *arrays, const sattn_attend_cpu_grad_pa
   set_keys(&keys, arrays, p, batch, kv_head);
   for (int head = kv_head * p->group; head < (kv_head + 1) * p->group; ++head) {
     set_io(&io, arrays, p, batch, head, SIDE_QUERY | SIDE_KEY);
+    io.queries = QUERY_LISTS ? arrays->lists + (batch * (long)p->heads + head) * p->query_stride : keys.list;
     for (int tile = strip * p->strip; tile < last; ++tile) {
-      io.next_row = tile + 1 < last ? keys.list + p->list.query_row + (tile + 1) * 64 : 0;
+      io.next_row = tile + 1 < last ? io.queries + p->list.query_row + (tile + 1) * 64 : 0;
       do_tile(&s, &keys, arrays, p, &b, &io, pack, tile);
     }
   }

@@ -26,6 +26,7 @@ typedef struct grad_io {
   global const float *from_partial; /* [n_q][HEAD_DIM] what dQ starts from */
   global float *to_partial;         /* where it goes instead of grad_query */
   long query_token, out_token, grad_out_token, grad_query_token, gate_token, grad_gate_token;
+  global const int *queries;  /* the list that they are in */
   global const int *next_row; /* of the tile that follows; NULL: nothing follows */
   int gate_dtype;
   float scale;      /* of queries */

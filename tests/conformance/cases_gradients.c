@@ -88,6 +88,33 @@ static void one_side_unbounded(test_env *env) {
   }
 }
 
+/* MOBA's lists of queries by block: blocks that do and do not fill whole tiles, more places than blocks, heads that share keys, few heads
+ * and so many that each is one work-item. */
+static void blocks_by_query(test_env *env) {
+  static const struct {
+    int64_t batch, queries, keys;
+    int32_t heads, kv_heads, block, topk, causal;
+  } shapes_tried[] = {{1, 300, 300, 6, 2, 50, 3, 1}, {2, 131, 260, 2, 2, 16, 5, 1},  {1, 260, 260, 1, 1, 64, 2, 0},
+                      {1, 70, 70, 2, 1, 16, 9, 0},   {1, 130, 130, 17, 17, 7, 4, 1}, {1, 200, 200, 3, 1, 128, 2, 1}};
+  static const int32_t lengths[2] = {250, 140};
+  for (size_t i = 0; i < sizeof shapes_tried / sizeof shapes_tried[0]; ++i) {
+    test_call call;
+    char label[32];
+    test_call_init(&call, env->mode, shapes_tried[i].batch, shapes_tried[i].queries, shapes_tried[i].keys, shapes_tried[i].heads,
+                   shapes_tried[i].kv_heads, 64);
+    call.attention.block = shapes_tried[i].block;
+    call.attention.topk = shapes_tried[i].topk;
+    call.attention.causal = shapes_tried[i].causal;
+    call.attention.has_lengths = shapes_tried[i].batch == 2;
+    call.lengths = shapes_tried[i].batch == 2 ? lengths : NULL;
+    call.attention.has_sink_logits = i & 1;
+    test_call_fill(&call, &env->random, 1.0);
+    test_call_fill_gradients(&call, &env->random, 0);
+    snprintf(label, sizeof label, "block %d, topk %d", (int)shapes_tried[i].block, (int)shapes_tried[i].topk);
+    test_check_oracle(env, &call, label);
+  }
+}
+
 /* P-M3: keys that no query sees get exact zeros. */
 static void unseen_keys(test_env *env) {
   test_call call;
@@ -236,6 +263,7 @@ void cases_gradients(test_suite *suite) {
   test_case_modes(suite, "gradients-shapes", MODES_ALL, shapes);
   test_case_modes(suite, "gradients-one-token", MODES_ALL & ~MODE(SATTN_GATED), one_token);
   test_case_modes(suite, "gradients-one-side", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC) | MODE(SATTN_UNION), one_side_unbounded);
+  test_case_modes(suite, "gradients-blocks", MODE(SATTN_MOBA), blocks_by_query);
   test_case_modes(suite, "gradients-unseen-keys", MODES_ALL & ~MODE(SATTN_MOBA), unseen_keys);
   test_case_modes(suite, "gradients-no-queries", MODES_ALL, no_queries);
   test_case_modes(suite, "gradients-same-bits", MODES_ALL, same_bits);

@@ -30,6 +30,6 @@ try() {
 }
 
 try general 'every-gradient/moba' 'gather-and-scatter' 'merge'
-try cpu 'every-gradient/sa'
+try cpu 'every-gradient/sa' 'every-gradient/moba'
 try gpu 'gradients-small/union' 'gradients-small/gated'
 exit "$failed"
