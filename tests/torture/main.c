@@ -1,12 +1,12 @@
 /* sattn-torture: random problems over the whole contract, on every device and family of kernels that is there, until time is up.
  *
  *     sattn-torture [--seconds N] [--seed S] [--first ROUND] [--rounds N] [--backends LIST] [--kernels LIST] [--folder F]
- *                   [--tolerance FACTOR] [--fault] [--verbose]
+ *                   [--mode M] [--dtype T] [--tolerance FACTOR] [--fault] [--verbose]
  *
  * Every result is held against a dense double-precision oracle with the tolerances of the contract, the reference backend's too. A failure
  * is made as small as possible; then its description is printed, its arrays are written to the folder, and the command line of the tool
- * that shows it is printed, with the one that repeats it here. Exit status: 0 clean, 1 a failure, 2 wrong usage.
- * --tolerance 0 and --fault see to it that failures are found.
+ * that shows it is printed, with the one that repeats it here. Exit status: 0 clean, 1 a failure or nothing run, 2 wrong usage.
+ * --mode and --dtype pass over the rounds that draw another one. --tolerance 0 and --fault see to it that failures are found.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +27,7 @@ typedef struct options {
   const char *backends;
   const char *kernels;
   const char *folder;
+  const char *mode, *dtype; /* NULL: all */
   double tolerance;
   int fault;
   int verbose;
@@ -41,7 +42,7 @@ static double now(void) {
 static int usage(void) {
   fprintf(stderr,
           "usage: sattn-torture [--seconds N] [--seed S] [--first ROUND] [--rounds N] [--backends LIST] [--kernels LIST]\n"
-          "                     [--folder F] [--tolerance FACTOR] [--fault] [--verbose]\n");
+          "                     [--folder F] [--mode M] [--dtype T] [--tolerance FACTOR] [--fault] [--verbose]\n");
   return 2;
 }
 
@@ -64,6 +65,8 @@ static int read_option(options *o, const char *name, const char *value) {
   if (strcmp(name, "--backends") == 0) return o->backends = value, 0;
   if (strcmp(name, "--kernels") == 0) return o->kernels = value, 0;
   if (strcmp(name, "--folder") == 0) return o->folder = value, 0;
+  if (strcmp(name, "--mode") == 0) return o->mode = value, 0;
+  if (strcmp(name, "--dtype") == 0) return o->dtype = value, 0;
   if (read_whole(value, &whole)) return -1;
   if (strcmp(name, "--seed") == 0) return o->seed = whole, 0;
   if (strcmp(name, "--first") == 0) return o->first = (int64_t)whole, 0;
@@ -102,12 +105,19 @@ static void report_failure(torture_judge *judge, const options *o, int64_t round
   fflush(stdout);
 }
 
+static int is_wanted(const options *o, int64_t round) {
+  torture_problem problem;
+  torture_draw(o->seed, round, &problem);
+  return (!o->mode || strcmp(o->mode, sattn_mode_name((sattn_mode)problem.mode)) == 0) &&
+         (!o->dtype || strcmp(o->dtype, sattn_dtype_name((sattn_dtype)problem.dtype)) == 0);
+}
+
 /* Returns 1 after the first failure: one at a time is enough to work on. */
 static int run(torture_judge *judge, const options *o) {
   double end = now() + o->seconds;
   int64_t round = o->first;
   for (; o->rounds < 0 ? now() < end : round < o->first + o->rounds; ++round) {
-    for (int target = 0; target < judge->count; ++target) {
+    for (int target = 0; target < judge->count && is_wanted(o, round); ++target) {
       torture_problem problem;
       char report[640];
       torture_draw(o->seed, round, &problem);
@@ -117,15 +127,17 @@ static int run(torture_judge *judge, const options *o) {
       return 1;
     }
   }
+  int nothing = 0;
   for (int target = 0; target < judge->count; ++target) {
     const torture_target *at = &judge->targets[target];
     printf("%s, kernels %s: %ld problems, all right\n", sattn_context_device(at->context)->id, at->family, at->problems);
+    nothing |= at->problems == 0;
   }
-  return 0;
+  return nothing;
 }
 
 int main(int argc, char **argv) {
-  options o = {10, (uint64_t)time(NULL), 0, -1, "reference,opencl,cuda", "auto,gpu,general", "torture-failure", 1, 0, 0};
+  options o = {10, (uint64_t)time(NULL), 0, -1, "reference,opencl,cuda", "auto,gpu,general", "torture-failure", NULL, NULL, 1, 0, 0};
   torture_judge judge;
   if (read_options(&o, argc, argv)) return usage();
   printf("seed %" PRIu64 "\n", o.seed);
