@@ -223,11 +223,11 @@ static sattn_status prepare_pass(const sattn_plan *plan, cpu_grad_state *state, 
   bool identity = sattn_cl_cpu_pass_is_identity(problem, pass);
   char options[256];
   snprintf(options, sizeof options,
-           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DQUERY_LISTS=%d -DHEADS_PER_TILE=1 "
-           "-DCOLUMNS=%d",
+           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DCAP_SLOPES=%d -DPASS=%d -DQUERY_LISTS=%d "
+           "-DHEADS_PER_TILE=1 -DCOLUMNS=%d",
            (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || identity,
-           problem->mode == SATTN_UNION && pass == 1, problem->softcap > 0.0f, problem->mode == SATTN_GATED ? PASS_GATED : PASS_PLAIN,
-           has_query_lists(problem, pass), sattn_cl_cpu_columns(problem->head_dim));
+           problem->mode == SATTN_UNION && pass == 1, problem->softcap > 0.0f, problem->softcap > 0.0f,
+           problem->mode == SATTN_GATED ? PASS_GATED : PASS_PLAIN, has_query_lists(problem, pass), sattn_cl_cpu_columns(problem->head_dim));
   sattn_context *context = plan->context;
   sattn_cl_program *program = NULL;
   sattn_status status = sattn_cl_program_get(context, sources, options, &program, error);

@@ -23,7 +23,7 @@
  * own blocks, then one for each list of moba_lists.cl, always in rounds: any strip of such a list may meet any block. Files:
  * attend_cpu_{tile,rows,blocks}.cl of forward, attend_cpu_grad_tile.cl micro-kernels, attend_cpu_grad_rows.cl rows in and out,
  * attend_cpu_grad_pack.cl blocks in and out. The host sets HEAD_DIM, DTYPE, CAUSAL, SLOT_SORTED, OTHER, SOFTCAP, PASS, QUERY_LISTS,
- * HEADS_PER_TILE = 1 and COLUMNS.
+ * HEADS_PER_TILE = 1, COLUMNS and, with a softcap, CAP_SLOPES.
  */
 
 /* Which sides of a pair a launch adds to. */
@@ -70,24 +70,29 @@ static void find_weights(grad_state *s, const pair_block *block, const steps *at
     ask_for_row(&s->t, io);
     if (!is_met(at, g)) continue;
     const int column = at->first[g] / 16 * 16;
-    const row_group rows = {.query = t->query + g * 4 * HEAD_DIM,
-                            .start = t->start + g * 4,
-                            .sum = t->sum + g * 4,
-                            .limit = t->limit + g * 4,
-                            .low = t->low + g * 4,
-                            .other_low = t->other_low + g * 4};
+    const row_group rows = {
+      .query = t->query + g * 4 * HEAD_DIM,
+      .start = t->start + g * 4,
+      .sum = t->sum + g * 4,
+      .limit = t->limit + g * 4,
+      .low = t->low + g * 4,
+      .other_low = t->other_low + g * 4,
+#if CAP_SLOPES
+      .slope = s->slope + g * 4 * 64 + column,
+#endif
+    };
     float shrink[4];
     weigh(&rows, &block->keys, column, at->last[g], mask_inside(mask, at->open[g], at->last[g]), b, 0, s->weight + g * 4 * 64 + column,
           shrink);
   }
 }
 
-static void find_all_slopes(grad_state *s, const pair_block *block, const steps *at, const bands *b) {
+static void find_all_slopes(grad_state *s, const pair_block *block, const steps *at) {
   for (int g = at->low; g < at->high; ++g) {
     if (!is_met(at, g)) continue;
     const int column = at->first[g] / 16 * 16, place = g * 4 * 64 + column;
-    find_slopes((at->last[g] - column + 15) / 16, s->grad + g * 4 * HEAD_DIM, s->delta + g * 4, s->t.start + g * 4,
-                block->keys.value + column, b, s->weight + place, s->slope + place);
+    find_slopes((at->last[g] - column + 15) / 16, s->grad + g * 4 * HEAD_DIM, s->delta + g * 4, block->keys.value + column,
+                s->weight + place, s->slope + place);
   }
 }
 
@@ -131,7 +136,7 @@ static void do_pair(grad_state *s, const pair_block *block, int mask, const band
   if (sides & SIDE_KEY) clear_first(block);
   find_weights(s, block, &at, mask, b, io);
   if (sides & SIDE_KEY) add_to_keys(&at, s->weight, s->grad, s->finite, block->grad_value);
-  find_all_slopes(s, block, &at, b);
+  find_all_slopes(s, block, &at);
   if (sides & SIDE_KEY) add_to_keys(&at, s->slope, s->t.query, s->finite, block->grad_key);
   for (int g = at.low; g < at.high && sides & SIDE_QUERY; ++g) {
     if (is_met(&at, g)) add_to_queries(s, block, g, at.first[g], at.last[g]);

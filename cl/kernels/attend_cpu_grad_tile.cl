@@ -10,38 +10,30 @@
  * blocks and tiles are marked when they are read and go the careful way, which touches nothing that has no weight.
  */
 
-#if SOFTCAP
-/* The slope of the softcap where the weight was exp2(score + start). */
-INLINE float16 capped_slope(float16 weight, float start, const bands *b) {
-  const float16 bent = (log2(weight) - start) / b->softcap;
-  return (float16)(1.0f) - bent * bent;
-}
-#endif
-
-/* dS of four rows and N vectors of keys, from the weights of the same place. `grad` [4][HEAD_DIM], `value` [HEAD_DIM][64]. */
-#define DEFINE_FIND_SLOPES(N)                                                                                                            \
-  INLINE void find_slopes_##N(const float *grad, const float *delta, const float *start, global const float *value, const bands *b,      \
-                              const float *weight, float *slope) {                                                                       \
-    float16 s[4][N];                                                                                                                     \
-    EACH(r, 4) EACH(c, N) s[r][c] = (float16)(-delta[r]);                                                                                \
-    _Pragma("unroll 4") for (int x = 0; x < HEAD_DIM; ++x, value += 64, ++grad) {                                                        \
-      float16 v[N];                                                                                                                      \
-      EACH(c, N) v[c] = vload16(c, value);                                                                                               \
-      EACH(r, 4) {                                                                                                                       \
-        const float16 g = (float16)(grad[r * HEAD_DIM]);                                                                                 \
-        EACH(c, N) s[r][c] = fma(g, v[c], s[r][c]);                                                                                      \
-      }                                                                                                                                  \
-    }                                                                                                                                    \
-    EACH(r, 4) EACH(c, N) {                                                                                                              \
-      const float16 w = *(const float16 *)(weight + r * 64 + c * 16);                                                                    \
-      *(float16 *)(slope + r * 64 + c * 16) = select((float16)(0.0f), w * s[r][c] * CAPPED_SLOPE(w, start[r], b), w != (float16)(0.0f)); \
-    }                                                                                                                                    \
+/* dS of four rows and N vectors of keys, from the weights of the same place and, with a softcap, its slopes in `slope`. `grad`
+ * [4][HEAD_DIM], `value` [HEAD_DIM][64]. */
+#define DEFINE_FIND_SLOPES(N)                                                                                                        \
+  INLINE void find_slopes_##N(const float *grad, const float *delta, global const float *value, const float *weight, float *slope) { \
+    float16 s[4][N];                                                                                                                 \
+    EACH(r, 4) EACH(c, N) s[r][c] = (float16)(-delta[r]);                                                                            \
+    _Pragma("unroll 4") for (int x = 0; x < HEAD_DIM; ++x, value += 64, ++grad) {                                                    \
+      float16 v[N];                                                                                                                  \
+      EACH(c, N) v[c] = vload16(c, value);                                                                                           \
+      EACH(r, 4) {                                                                                                                   \
+        const float16 g = (float16)(grad[r * HEAD_DIM]);                                                                             \
+        EACH(c, N) s[r][c] = fma(g, v[c], s[r][c]);                                                                                  \
+      }                                                                                                                              \
+    }                                                                                                                                \
+    EACH(r, 4) EACH(c, N) {                                                                                                          \
+      const float16 w = *(const float16 *)(weight + r * 64 + c * 16);                                                                \
+      *(float16 *)(slope + r * 64 + c * 16) = select((float16)(0.0f), w * s[r][c] * CAPPED_SLOPE(r, c), w != (float16)(0.0f));       \
+    }                                                                                                                                \
   }
 
 #if SOFTCAP
-#define CAPPED_SLOPE(weight, start, b) capped_slope(weight, start, b)
+#define CAPPED_SLOPE(r, c) (*(const float16 *)(slope + (r)*64 + (c)*16))
 #else
-#define CAPPED_SLOPE(weight, start, b) 1.0f
+#define CAPPED_SLOPE(r, c) 1.0f
 #endif
 
 DEFINE_FIND_SLOPES(1)
@@ -49,12 +41,11 @@ DEFINE_FIND_SLOPES(2)
 DEFINE_FIND_SLOPES(3)
 DEFINE_FIND_SLOPES(4)
 
-INLINE void find_slopes(int vectors, const float *grad, const float *delta, const float *start, global const float *value, const bands *b,
-                        const float *weight, float *slope) {
-  if (vectors == 4) find_slopes_4(grad, delta, start, value, b, weight, slope);
-  if (vectors == 3) find_slopes_3(grad, delta, start, value, b, weight, slope);
-  if (vectors == 2) find_slopes_2(grad, delta, start, value, b, weight, slope);
-  if (vectors == 1) find_slopes_1(grad, delta, start, value, b, weight, slope);
+INLINE void find_slopes(int vectors, const float *grad, const float *delta, global const float *value, const float *weight, float *slope) {
+  if (vectors == 4) find_slopes_4(grad, delta, value, weight, slope);
+  if (vectors == 3) find_slopes_3(grad, delta, value, weight, slope);
+  if (vectors == 2) find_slopes_2(grad, delta, value, weight, slope);
+  if (vectors == 1) find_slopes_1(grad, delta, value, weight, slope);
 }
 
 /* Adds weight * row of `count` queries, a multiple of four, to the sums of four keys. `weight` [count][64], of which four columns count. */

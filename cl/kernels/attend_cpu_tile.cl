@@ -20,6 +20,9 @@ typedef struct row_group {
   const int *limit;   /* [tokens] last position seen; -1: none */
   const uint *low;    /* [tokens] slot - left: a key is in the band if its slot minus this is at most `span` */
   const uint *other_low;
+#if CAP_SLOPES
+  float *slope; /* [4][64] of the cap, where the scores stand */
+#endif
 } row_group;
 
 /* fp32 scores come out of the accumulators as they are: queries were scaled when they were read. Products of half types are exact in fp32,
@@ -28,6 +31,15 @@ typedef struct row_group {
 INLINE float16 capped(float16 s, const bands *b) {
   return b->softcap * tanh(s * b->scale_after / b->softcap);
 }
+
+#if CAP_SLOPES
+/* 1 - tanh^2 as 4 e / (1 + e)^2, e = exp(-2 |x|): digits stay where scores are far beyond the cap, or the cap is small beside LSE. Where
+ * double precision has a tanh of 1, it is 0. */
+INLINE float16 slope_of_cap(float16 s, const bands *b) {
+  const float16 e = exp(-2.0f * fabs(s * b->scale_after / b->softcap));
+  return select(4.0f * e / ((1.0f + e) * (1.0f + e)), (float16)(0.0f), e < (float16)(0x1p-55f));
+}
+#endif
 
 #define SCORES_START(start)     (float16)(0.0f)
 #define SCORES_END(s, start, b) (capped(s, b) + (start))
@@ -88,6 +100,12 @@ static __attribute__((noinline)) void look_again(int vectors, const row_group *r
   }
 }
 
+#if CAP_SLOPES
+#define KEEP_SLOPES(N) EACH(r, 4) EACH(c, N) * (float16 *)(rows->slope + r * 64 + c * 16) = slope_of_cap(s[r][c], b);
+#else
+#define KEEP_SLOPES(N)
+#endif
+
 /* Four rows against N vectors of 16 keys from `column` on. Leaves weights in `weight` [4][64] and adds them to the sums. Returns 1 if bases
  * were raised, -1 (and has changed nothing) if they should have been. A macro, because arrays live in registers only
  * where every loop over them has a constant bound before inlining. */
@@ -106,6 +124,7 @@ static __attribute__((noinline)) void look_again(int vectors, const row_group *r
         EACH(c, N) s[r][c] = fma(q, k[c], s[r][c]);                                                                                  \
       }                                                                                                                              \
     }                                                                                                                                \
+    KEEP_SLOPES(N)                                                                                                                   \
     EACH(r, 4) EACH(c, N) s[r][c] = SCORES_END(s[r][c], rows->start[r], b);                                                          \
     if (mask) {                                                                                                                      \
       EACH(r, 4) EACH(c, N) s[r][c] = select((float16)(-INFINITY), s[r][c], visible(rows, r, keys, column + c * 16, mask, b));       \

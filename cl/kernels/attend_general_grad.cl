@@ -42,11 +42,12 @@ static inline float dot_rows(const float *a, const float *b) {
   return sum;
 }
 
-/* d score / d (scale * <q, k>). */
-static inline float softcap_slope(float score, const sattn_general_params *params) {
+/* d score / d (scale * <q, k>): 1 - tanh^2 as 4 e / (1 + e)^2, which keeps its digits far beyond the cap. Where double precision has a tanh
+ * of 1, it is 0. */
+static inline float softcap_slope(float raw, const sattn_general_params *params) {
   if (!(params->softcap > 0.0f)) return 1.0f;
-  float bent = score / params->softcap;
-  return 1.0f - bent * bent;
+  const float e = exp(-2.0f * fabs(raw / params->softcap));
+  return e < 0x1p-55f ? 0.0f : 4.0f * e / ((1.0f + e) * (1.0f + e));
 }
 
 /* The arrays of a call; what a mode or call does not have is NULL. Index 0 and 1: branches. */
@@ -111,15 +112,15 @@ static inline float grad_query_branch(const sattn_general_grad_params *params, c
     for (long c = 0; c < total; ++c) {
       int token = candidate_token(&keys, forward, c);
       if (token < 0) continue;
-      float s = score(query, head_key, token * forward->key.stride_token, forward);
-      float probability = exp(s - lse);
+      const float raw = raw_score(query, head_key, token * forward->key.stride_token, forward);
+      float probability = exp(capped(raw, forward) - lse);
       load_row(head_value, token * forward->value.stride_token, row);
       float grad_probability = dot_rows(grad_branch, row);
       if (walk == 0) {
         add_compensated(probability * grad_probability, &delta, &error);
       } else {
         load_row(head_key, token * forward->key.stride_token, row);
-        add_row(grad, probability * (grad_probability - delta) * softcap_slope(s, forward) * forward->scale, row);
+        add_row(grad, probability * (grad_probability - delta) * softcap_slope(raw, forward) * forward->scale, row);
       }
     }
     if (walk == 0) {
@@ -226,13 +227,13 @@ static inline void add_queries(const sattn_general_grad_params *params, const gr
                        (uint)(place->token / forward->block))) {
       continue;
     }
-    float s = score(key, head_query, i * forward->query.stride_token, forward);
-    float probability = exp(s - row_lse(params, arrays, branch, number));
+    const float raw = raw_score(key, head_query, i * forward->query.stride_token, forward);
+    float probability = exp(capped(raw, forward) - row_lse(params, arrays, branch, number));
     load_grad_branch(params, arrays, branch, place->b, i, h, grad_branch);
     float grad_probability = dot_rows(grad_branch, value);
     float delta = deltas[delta_index(params, branch, number)];
     load_row(head_query, i * forward->query.stride_token, row);
-    add_row(grad_key, probability * (grad_probability - delta) * softcap_slope(s, forward) * forward->scale, row);
+    add_row(grad_key, probability * (grad_probability - delta) * softcap_slope(raw, forward) * forward->scale, row);
     add_row(grad_value, probability, grad_branch);
   }
 }

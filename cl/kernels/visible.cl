@@ -177,11 +177,18 @@ static inline void add_compensated(float value, float *total, float *error) {
   *total = next;
 }
 
-static inline float score(const float *query, __global const element *key, long at, const sattn_general_params *params) {
+static inline float raw_score(const float *query, __global const element *key, long at, const sattn_general_params *params) {
   float8 lanes = (float8)(0.0f);
   for (int c = 0; c < WIDE; ++c) lanes += vload8(c, query) * load_eight(key, at + 8 * c);
   float sum = sum_of_eight(lanes);
   for (int c = NARROW_FROM; c < HEAD_DIM; ++c) sum += query[c] * load_element(key, at + c);
-  sum *= params->scale;
-  return params->softcap > 0.0f ? params->softcap * tanh(sum / params->softcap) : sum;
+  return sum * params->scale;
+}
+
+static inline float capped(float score, const sattn_general_params *params) {
+  return params->softcap > 0.0f ? params->softcap * tanh(score / params->softcap) : score;
+}
+
+static inline float score(const float *query, __global const element *key, long at, const sattn_general_params *params) {
+  return capped(raw_score(query, key, at, params), params);
 }

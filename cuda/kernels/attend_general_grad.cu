@@ -61,11 +61,11 @@ template <int dtype>
 GPU_DEVICE float key_part(const sattn_cuda_general_grad &call, const Scratch &scratch, const Query_place &place, int token, float lse,
                           bool delta_known, float delta) {
   const sattn_general_params &p = call.params.forward;
-  const float s = score<dtype>(scratch.row, call.key, place.key_at + token * p.key.stride_token, p, call.head_dim);
-  const float probability = expf(s - lse);
+  const float raw = raw_score<dtype>(scratch.row, call.key, place.key_at + token * p.key.stride_token, p, call.head_dim);
+  const float probability = expf(capped(raw, p) - lse);
   const float grad_probability = dot_row<dtype>(scratch.other, call.value, place.value_at + token * p.value.stride_token, call.head_dim);
   if (!delta_known) return probability * grad_probability;
-  return probability * (grad_probability - delta) * softcap_slope(s, p) * p.scale;
+  return probability * (grad_probability - delta) * softcap_slope(raw, p) * p.scale;
 }
 
 template <int dtype>
@@ -206,13 +206,13 @@ GPU_DEVICE void share_query(const sattn_cuda_general_grad &call, const Scratch &
   float probability = 0.0f, factor = 0.0f, open = 1.0f;
   if (i >= 0 && !selects(call, place, number)) i = -1;
   if (i >= 0) {
-    const float s = score<dtype>(scratch.row, call.query, row_offset(p.query, place.b, i, h), p, call.head_dim);
+    const float raw = raw_score<dtype>(scratch.row, call.query, row_offset(p.query, place.b, i, h), p, call.head_dim);
     const Gate gate = gate_of(call, branch, place.b, i, h);
     open = head_factor(gate);
-    probability = expf(s - row_lse(call, branch, number));
+    probability = expf(capped(raw, p) - row_lse(call, branch, number));
     const float grad_probability = dot_branch<dtype>(call, scratch.other, row_offset(call.params.grad_out, place.b, i, h), gate, open);
     const float delta = gpu_load(call.deltas + delta_index(call.params, branch, number));
-    factor = probability * (grad_probability - delta) * softcap_slope(s, p) * p.scale;
+    factor = probability * (grad_probability - delta) * softcap_slope(raw, p) * p.scale;
   }
   __syncwarp();  // the lanes may still be reading the chunk before
   scratch.probability[lane] = probability;

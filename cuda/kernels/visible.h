@@ -220,9 +220,17 @@ GPU_DEVICE float dot_row(gpu_shared<float> row, const void *array, int64_t at, i
 }
 
 template <int dtype>
+GPU_DEVICE float raw_score(gpu_shared<float> row, const void *array, int64_t at, const sattn_general_params &p, int head_dim) {
+  return dot_row<dtype>(row, array, at, head_dim) * p.scale;
+}
+
+GPU_DEVICE float capped(float raw, const sattn_general_params &p) {
+  return p.softcap > 0.0f ? p.softcap * tanhf(raw / p.softcap) : raw;
+}
+
+template <int dtype>
 GPU_DEVICE float score(gpu_shared<float> row, const void *array, int64_t at, const sattn_general_params &p, int head_dim) {
-  const float s = dot_row<dtype>(row, array, at, head_dim) * p.scale;
-  return p.softcap > 0.0f ? p.softcap * tanhf(s / p.softcap) : s;
+  return capped(raw_score<dtype>(row, array, at, p, head_dim), p);
 }
 
 // The error is only kept while it is finite: an infinite total has none, and infinity minus infinity would turn it into NaN.

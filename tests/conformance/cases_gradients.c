@@ -257,6 +257,31 @@ static void mismatches(test_env *env) {
   test_run_close(&run);
 }
 
+/* The slope of the softcap keeps its digits where all scores are far beyond the cap, and where the cap is small beside LSE. Scores are
+ * exact in fp32: Q is a unit vector, K a multiple of it. */
+static void softcap_slopes(test_env *env) {
+  static const double caps[] = {0x1p-10, 3.0, 0x1p-3};
+  for (int i = 0; i < 3; ++i) {
+    test_call call;
+    char label[48];
+    test_call_init(&call, env->mode, 1, 70, 70, 1, 1, 64);
+    call.attention.softcap = caps[i];
+    call.attention.scale = 1;
+    if (env->mode == SATTN_MOBA) call.attention.topk = 70;
+    test_call_fill(&call, &env->random, 1.0);
+    test_call_fill_gradients(&call, &env->random, 0);
+    float *query = test_call_edit(&call, TEST_QUERY), *key = test_call_edit(&call, TEST_KEY);
+    for (int64_t j = 0; j < 70; ++j) {
+      const double beyond = i == 0 ? (double)(j * 7 % 17) / 4 : 6 + (double)(j * 7 % 9) / 4;
+      for (int64_t c = 0; c < 64; ++c) query[j * 64 + c] = key[j * 64 + c] = 0;
+      query[j * 64] = 1;
+      key[j * 64] = (float)(beyond * caps[i]) * (j % 2 ? 1.0f : -1.0f);
+    }
+    snprintf(label, sizeof label, "softcap %g", caps[i]);
+    test_check_oracle(env, &call, label);
+  }
+}
+
 void cases_gradients(test_suite *suite) {
   test_case_modes(suite, "gradients", MODES_ALL, plain);
   test_case_modes(suite, "gradients-with-options", MODES_ALL, with_options);
@@ -271,4 +296,5 @@ void cases_gradients(test_suite *suite) {
   test_case_modes(suite, "gradients-large-scores", MODES_ALL, large_scores);
   test_case_modes(suite, "gradients-garbage-rows", MODES_ALL, garbage_rows);
   test_case_modes(suite, "gradients-mismatches", MODES_ALL, mismatches);
+  test_case_modes(suite, "gradients-softcap-slopes", MODES_ALL, softcap_slopes);
 }
