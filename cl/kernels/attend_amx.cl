@@ -127,6 +127,17 @@ static int is_finite(const tile_state *t) {
   return sum_of((zero[0] + zero[1]) + (zero[2] + zero[3])) == 0.0f;
 }
 
+/* Takes the queries that came out finite out of a tile, so that they are not written again. */
+static void leave_finite(tile_state *t) {
+  for (int g = 0; g < 4; ++g) {
+    float16 zero = 0.0f;
+    for (int i = 0; i < ROW_TILES * 16; ++i) {
+      zero = fma(*(const float16 *)(t->out + (i / 16 * 4 + g) * TILE_FP32 + i % 16 * 16), (float16)(0.0f), zero);
+    }
+    *(int16 *)(t->row + g * 16) |= zero == (float16)(0.0f);
+  }
+}
+
 /* Outputs as rows again. The sink logit takes part in the denominator only, and an empty row stays empty with it. */
 static __attribute__((noinline)) void finish_group(const tile_state *t, int g, const tile_io *io) {
   const float16 sum = t->sum[g], base = -t->start[g], sink = io->sink;
@@ -251,18 +262,37 @@ static void do_sinks(tile_state *t, const tile_keys *from, const sattn_list_layo
   }
 }
 
-/* All keys: a second, careful round where the first did not come out finite, and one for what products take for zeros. */
-static void do_keys(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
-  for (t->careful = 0; t->careful < 2; ++t->careful) {
-    start_tile(t);
-    do_band(t, from, at, b, io);
-    do_sinks(t, from, at, b, io);
-    if (is_finite(t)) break;
-  }
-  if (!t->subnormals) return;
-  t->adding = 1;
+static void do_round(tile_state *t, int careful, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+  t->careful = careful;
+  start_tile(t);
   do_band(t, from, at, b, io);
   do_sinks(t, from, at, b, io);
+}
+
+/* What products take for zeros, and rows out. */
+static void finish_tile(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+  t->adding = t->subnormals;
+  if (t->adding) {
+    do_band(t, from, at, b, io);
+    do_sinks(t, from, at, b, io);
+  }
+  t->adding = 0;
+  for (int g = 0; g < 4; ++g) finish_group(t, g, io);
+}
+
+/* All keys. Where the plain round does not come out finite, a careful one. Queries that do not even then get a third with the highest score
+ * as base: weights far above 1 times large values overflow where their average does not. */
+static void do_keys(tile_state *t, const tile_keys *from, const sattn_list_layout *at, const bands *b, const tile_io *io) {
+  int finite = 0;
+  for (int careful = 0; careful < 2 && !finite; ++careful) {
+    do_round(t, careful, from, at, b, io);
+    finite = is_finite(t);
+  }
+  finish_tile(t, from, at, b, io);
+  if (finite) return;
+  leave_finite(t);
+  do_round(t, 2, from, at, b, io);
+  finish_tile(t, from, at, b, io);
 }
 
 /* ---- launch ---- */
@@ -309,8 +339,8 @@ static void do_tile(tile_state *t, const launch_arrays *arrays, const sattn_atte
     do_keys(t, &keys, &p->list, &b, &io);
   } else {
     start_tile(t);
+    for (int g = 0; g < 4; ++g) finish_group(t, g, &io);
   }
-  for (int g = 0; g < 4; ++g) finish_group(t, g, &io);
 }
 
 /* Grid: tile. Neighbours in the grid are neighbours in time, so an item asks for the queries of the next one. */

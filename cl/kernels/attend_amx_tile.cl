@@ -31,11 +31,11 @@ typedef struct tile_state {
   int met[4];   /* at least one has */
   int position[64] __attribute__((aligned(64)));
   int slot[64] __attribute__((aligned(64)));
-  int row[64];
+  int row[64] __attribute__((aligned(64)));
   int last_position[4], first_position[4], last_slot[4], first_slot[4];
   tile_extent extent;
   int ahead;      /* queries of the next tile that are on their way */
-  int careful;    /* the round for tiles that did not come out finite */
+  int careful;    /* round: 0 plain, 1 and 2 for tiles that did not come out finite (do_keys) */
   int subnormals; /* blocks with subnormal values were met */
   int adding;     /* the round that adds those */
 } tile_state;
@@ -161,10 +161,11 @@ INLINE float16 highest(const tile_state *t, int g, const block_keys *keys, key_s
 static __attribute__((noinline)) void look_again(tile_state *t, int g, const block_keys *keys, key_span at, int mask, const bands *b,
                                                  float16 total) {
   const int16 seen = t->seen[g];
+  const float most = t->careful == 2 ? 0.0f : HUGE_WEIGHT;
   float16 raise = highest(t, g, keys, at, mask, b);
   raise = select(raise, (float16)(0.0f), raise == (float16)(-INFINITY));
   raise = select(raise, fmax(raise, (float16)(0.0f)), seen);
-  raise = select((float16)(0.0f), raise, ~seen | ~(total < (float16)(HUGE_WEIGHT)));
+  raise = select((float16)(0.0f), raise, ~seen | ~(total < (float16)(most)));
   const float16 shrink = select((float16)(1.0f), exp2_weight(fmin(-raise, (float16)(0.0f))), seen);
   t->start[g] -= raise;
   t->sum[g] = t->sum[g] * shrink + weigh_span(t, g, keys, at, mask, b);
@@ -187,7 +188,7 @@ static __attribute__((noinline)) void weigh_group(tile_state *t, int g, const bl
   for (int j = max(at.last, begin); j < end; j += 2) weight[j / 2] = 0u;
   if (at.first >= at.last) return;
   const float16 total = t->met[g] ? weigh_span(t, g, keys, at, mask, b) : (float16)(0.0f);
-  if (!t->known[g] || is_huge(as_uint16(total)))
+  if (!t->known[g] || t->careful == 2 || is_huge(as_uint16(total)))
     look_again(t, g, keys, at, mask, b, total);
   else
     t->sum[g] += total;

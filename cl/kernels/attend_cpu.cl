@@ -120,7 +120,7 @@ static void do_tile(const launch_arrays *arrays, const sattn_attend_cpu_params *
     }
     /* Where no block was the last: queries that do not exist. */
     for (int g = 0; g < GROUPS && !t.finished; ++g) {
-      if (t.careful && !t.again[g]) continue;
+      if (t.again[g] < t.careful) continue;
       if (t.loaded <= g) load_group(&t, g, &io);
       finish_group(&t, g, &io);
     }

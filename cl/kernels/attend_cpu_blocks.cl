@@ -53,10 +53,12 @@ INLINE void do_group(tile_state *t, int g, const block_keys *keys, int first, in
   rows.limit = t->limit + g * TOKENS_PER_GROUP;
   rows.low = t->low + g * TOKENS_PER_GROUP;
   rows.other_low = t->other_low + g * TOKENS_PER_GROUP;
+  rows.most = t->careful == 2 ? 0.0f : HUGE_WEIGHT;
   float *out = t->out + g * 4 * HEAD_DIM;
   const int column = first / 16 * 16;
   int raised = -1;
-  for (int look = !t->known[g]; raised < 0; look = 1) raised = weigh(&rows, keys, column, last, mask, b, look, weight, shrink);
+  for (int look = !t->known[g] || t->careful == 2; raised < 0; look = 1)
+    raised = weigh(&rows, keys, column, last, mask, b, look, weight, shrink);
   if (raised) {
     int known = 1;
     for (int r = 0; r < 4; ++r) {
@@ -73,12 +75,22 @@ INLINE void do_group(tile_state *t, int g, const block_keys *keys, int first, in
     add_values(weight + skip, value, last - column - skip, out);
 }
 
+/* Rounds: plain; careful, for groups that did not come out finite; and careful with the highest score as base, for rows that did not even
+ * then, because weights far above 1 times large values overflow where their average does not. Other rows keep what they have. */
 static void finish_group(tile_state *t, int g, const tile_io *io) {
-  if (!t->careful && !group_is_finite(t->out + g * 4 * HEAD_DIM)) {
-    t->again[g] = t->any_again = 1;
-    return;
+  const int is_last = t->careful == 2 || group_is_finite(t->out + g * 4 * HEAD_DIM);
+  if (!is_last) t->again[g] = t->any_again = t->careful + 1;
+  if (!is_last && t->careful == 0) return;
+  for (int r = g * 4; r < g * 4 + 4; ++r) {
+    if (t->careful == 2 && t->kept[r]) {
+      t->start[r] = t->kept_start[r];
+      continue;
+    }
+    finish_row(t, r, io);
+    if (is_last) continue;
+    t->kept[r] = row_is_finite(t->out + r * HEAD_DIM);
+    t->kept_start[r] = t->start[r];
   }
-  for (int r = g * 4; r < g * 4 + 4; ++r) finish_row(t, r, io);
 }
 
 /* The keys first .. last-1 of a block that each group of rows can see; all of them see the keys before `open` as far as positions decide.
@@ -119,7 +131,7 @@ static void do_block(tile_state *t, const block_keys *keys, int mask, int is_las
   int first[GROUPS] __attribute__((aligned(64))), last[GROUPS] __attribute__((aligned(64))), open[GROUPS] __attribute__((aligned(64)));
   find_steps(t, keys, mask, b, first, last, open);
   for (int g = 0; g < GROUPS; ++g) {
-    if (t->careful && !t->again[g]) continue;
+    if (t->again[g] < t->careful) continue;
     if (t->loaded <= g) {
       load_group(t, g, io);
       t->loaded = g + 1;

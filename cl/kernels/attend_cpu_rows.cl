@@ -42,8 +42,10 @@ typedef struct tile_state {
   tile_extent extent;
   int loaded, finished; /* groups that came in and went out */
   int ahead;            /* tokens of the next tile that are on their way */
-  int again[GROUPS];    /* groups that did not come out finite; a second, careful round is theirs */
+  int again[GROUPS];    /* the last round of a group: 0 plain, 1 and 2 careful (finish_group) */
   int any_again, careful;
+  int kept[ROWS]; /* the row came out finite */
+  float kept_start[ROWS];
 } tile_state;
 
 typedef struct tile_io {
@@ -103,6 +105,12 @@ INLINE int group_is_finite(const float *out) {
         fma(*(const float16 *)(out + r * HEAD_DIM + x), (float16)(0.0f), zero[r]);
   }
   return sum_of((zero[0] + zero[1]) + (zero[2] + zero[3])) == 0.0f;
+}
+
+static int row_is_finite(const float *out) {
+  float16 zero = 0.0f;
+  _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) zero = fma(*(const float16 *)(out + x), (float16)(0.0f), zero);
+  return sum_of(zero) == 0.0f;
 }
 
 #if PASS == PASS_GATED

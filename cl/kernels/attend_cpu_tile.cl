@@ -20,6 +20,7 @@ typedef struct row_group {
   const int *limit;   /* [tokens] last position seen; -1: none */
   const uint *low;    /* [tokens] slot - left: a key is in the band if its slot minus this is at most `span` */
   const uint *other_low;
+  float most; /* weights from here on raise bases: HUGE_WEIGHT, or 0 where sums of such weights times values overflow */
 #if CAP_SLOPES
   float *slope; /* [4][64] of the cap, where the scores stand */
 #endif
@@ -83,7 +84,7 @@ static __attribute__((noinline)) void look_again(int vectors, const row_group *r
     shrink[r] = 1.0f;
     if (seen) {
       const float16 total = weigh_row((float16 *)(weight + r * 64), vectors, 0.0f);
-      if (all(total < (float16)(HUGE_WEIGHT))) {
+      if (all(total < (float16)(rows->most))) {
         rows->sum[r] += total;
         continue;
       }

@@ -193,6 +193,25 @@ static void large_scores(test_env *env) {
   check(env, &call, "growing scores");
 }
 
+/* Weights far above 1 times values near the largest number must not become infinite, with NaN in hidden values or without. */
+static void large_values(test_env *env) {
+  static const int32_t first[1] = {0};
+  for (int with_nan = 0; with_nan < 2; ++with_nan) {
+    test_call call;
+    start_call(&call, env, 1, 150, 150, 2, 1, 64);
+    set_windows(&call, 100);
+    test_call_fill(&call, &env->random, 3.0);
+    float *value = test_call_edit(&call, TEST_VALUE);
+    for (int64_t i = 0; i < 150 * 64; ++i) value[i] = (float)test_round(SATTN_BF16, (double)value[i] * 1e33);
+    for (int64_t c = 0; with_nan && c < 64; ++c) value[149 * 64 + c] = NAN;
+    /* Of the queries the last one alone sees the NaN. */
+    call.sizes.queries = 150 - with_nan;
+    call.attention.has_query_start = with_nan;
+    if (with_nan) call.query_start = first;
+    check(env, &call, with_nan ? "1e34 and NaN" : "1e34");
+  }
+}
+
 /* Values that tile instructions take for zeros, alone in the first dimension, beside ordinary ones in the others. */
 static void subnormal_values(test_env *env) {
   test_call call;
@@ -325,6 +344,7 @@ static void run_all(test_suite *suite) {
   test_case_modes(suite, "own-value", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC), own_value);
   test_case_modes(suite, "options", MODES_AMX, options);
   test_case_modes(suite, "large-scores", MODES_AMX, large_scores);
+  test_case_modes(suite, "large-values", MODES_AMX, large_values);
   test_case_modes(suite, "subnormal-values", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC), subnormal_values);
   test_case_modes(suite, "garbage", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC), garbage);
   test_case_modes(suite, "same-bits", MODES_AMX, same_bits);
