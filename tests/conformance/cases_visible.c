@@ -4,11 +4,14 @@
 
 #include "conformance.h"
 
-/* P-S8: every mode shows its sets; in both directions. */
+/* P-S8: every mode shows its sets; in both directions. The number of tokens is the head size: 40 is one for the general kernels, 64 one
+ * for the tuned ones of either type. */
 static void sets(test_env *env) {
-  for (int causal = 0; causal <= 1; ++causal) {
+  for (int kind = 0; kind < 6; ++kind) {
     test_call call;
-    test_probe_sets(&call, env->mode, 2, 40);
+    const int causal = kind % 2;
+    test_probe_sets(&call, env->mode, 2, kind < 2 ? 40 : 64);
+    call.attention.dtype = test_case_dtype(env, kind >= 4);
     if (test_mode_uses_sa(env->mode)) call.attention.window_sa = sattn_window_width(7);
     if (test_mode_uses_swa(env->mode)) call.attention.window_swa = sattn_window_width(7);
     call.attention.causal = causal;
@@ -35,11 +38,10 @@ static void sets_with_options(test_env *env) {
 }
 
 /* GATED the other way round: the SWA branch open. */
-static void gated_other_branch(test_env *env) {
+static void gated_other_branch_of(test_env *env, int64_t n) {
   test_call call;
   test_result result;
-  const int64_t n = 40; /* which is the head size here: one that other cases compile anyway */
-  unsigned char seen[40];
+  unsigned char *seen = test_memory((size_t)n);
   test_probe_sets(&call, SATTN_GATED, 1, n);
   const float *kept = call.input[TEST_GATE_SA];
   call.input[TEST_GATE_SA] = call.input[TEST_GATE_SWA];
@@ -52,6 +54,12 @@ static void gated_other_branch(test_env *env) {
         test_fail(env->suite, "query %lld and key %lld", (long long)i, (long long)j);
     }
   }
+}
+
+/* General kernels and tuned ones, as in `sets`. */
+static void gated_other_branch(test_env *env) {
+  gated_other_branch_of(env, 40);
+  gated_other_branch_of(env, 64);
 }
 
 /* ---- means: Q = 0, V[j] = j ---- */

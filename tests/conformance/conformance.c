@@ -90,12 +90,19 @@ void test_probe_sets(test_call *call, sattn_mode mode, int64_t heads, int64_t n)
   }
 }
 
+/* Tuned kernels of UNION join two passes by their LSE, which is exact in no base; halves are rounded once. */
+static double set_tolerance(const sattn_attention *attention) {
+  if (attention->dtype == SATTN_FP16) return 0x1p-10;
+  if (attention->dtype == SATTN_BF16) return 0x1p-7;
+  return attention->mode == SATTN_UNION ? 2e-6 : 5e-7;
+}
+
 /* Zero exactly where the key is not seen, 1/m to a few units in the last place where it is. */
 static void check_set_row(test_env *env, const char *label, const float *out, const unsigned char *seen, int64_t n, int64_t count,
-                          int64_t i) {
+                          double tolerance, int64_t i) {
   for (int64_t j = 0; j < n; ++j) {
     double weight = (double)out[j] * (double)count;
-    int right = seen[j] ? weight > 1 - 5e-7 && weight < 1 + 5e-7 : out[j] == 0;
+    int right = seen[j] ? weight > 1 - tolerance && weight < 1 + tolerance : out[j] == 0;
     if (right) continue;
     test_fail(env->suite, "%s: query %lld has weight %.9g on key %lld, which it %s (%lld visible)", label, (long long)i, (double)out[j],
               (long long)j, seen[j] ? "sees" : "does not see", (long long)count);
@@ -112,7 +119,7 @@ void test_check_sets(test_env *env, const test_call *call, const char *label) {
   for (int64_t h = 0; h < heads; ++h) {
     for (int64_t i = 0; i < n; ++i) {
       int64_t count = test_oracle_visible(call, SATTN_BAND_SA, 0, h, i, seen);
-      check_set_row(env, label, result.output[TEST_OUT] + (i * heads + h) * n, seen, n, count, i);
+      check_set_row(env, label, result.output[TEST_OUT] + (i * heads + h) * n, seen, n, count, set_tolerance(&call->attention), i);
     }
   }
 }
