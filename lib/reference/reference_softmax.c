@@ -4,6 +4,12 @@
 
 #include "reference_array.h"
 
+/* 1 - tanh^2 as 4 e / (1 + e)^2, which keeps its digits far beyond the cap. Where tanh is 1 it is 0. */
+static double cap_slope(double x) {
+  double e = exp(-2 * fabs(x));
+  return e < 0x1p-55 ? 0 : 4 * e / ((1 + e) * (1 + e));
+}
+
 /* Scores into row->probability; returns the largest. */
 static double score_keys(const sattn_problem *problem, const double *query, const double *keys, sattn_reference_row *row) {
   double scale = problem->scale, softcap = problem->softcap, largest = -INFINITY;
@@ -12,9 +18,9 @@ static double score_keys(const sattn_problem *problem, const double *query, cons
     double score = scale * sattn_reference_dot(query, keys + (int64_t)row->key[k] * width, width);
     row->slope[k] = 1;
     if (softcap > 0) {
-      double bent = tanh(score / softcap);
-      score = softcap * bent;
-      row->slope[k] = 1 - bent * bent;
+      double x = score / softcap;
+      score = softcap * tanh(x);
+      row->slope[k] = cap_slope(x);
     }
     row->probability[k] = score;
     if (score > largest) largest = score;

@@ -54,9 +54,6 @@ void torture_fix(torture_problem *p) {
   if (!p->backward) p->garbage_in &= ~(int64_t)GARBAGE_IN_GRAD_OUT;
   /* Gradients beyond 65504 are infinite in fp16, and rightly so. */
   if (p->dtype == SATTN_FP16 && p->backward && p->spread > 20) p->spread = 20;
-  /* Where every score is far beyond the cap, its slope is all rounding error, and the tolerance, which goes by the largest gradient, is
-   * none. */
-  if (p->softcap > 0 && p->backward && p->spread > 10) p->spread = 10;
   if (p->form == FORM_HOST) {
     /* The one-call form sees the values and refuses bad ones; its arrays are packed here. */
     p->lengths = p->lengths ? 1 : 0;
