@@ -152,8 +152,10 @@ static void finish_row(tile_state *t, int r, const tile_io *io) {
 #if !WRITES_PARTIAL
   global stored *out = io->out + row * io->out_token + head * io->out_head;
 #if PASS == PASS_GATED
-  const float own = scale * gate_of(io->gate_own, row * io->own_token + head * io->own_head, io->gate_dtype);
-  const float first = gate_of(io->gate_first, row * io->first_token + head * io->first_head, io->gate_dtype);
+  /* The gates of a token that does not exist may hold anything, NaN included. */
+  const int exists = t->position[token_of(r)] >= 0;
+  const float own = exists ? scale * gate_of(io->gate_own, row * io->own_token + head * io->own_head, io->gate_dtype) : 0.0f;
+  const float first = exists ? gate_of(io->gate_first, row * io->first_token + head * io->first_head, io->gate_dtype) : 0.0f;
   global const float *earlier = io->partial + head * io->partial_head + row * (long)HEAD_DIM;
   _Pragma("unroll") for (int x = 0; x < HEAD_DIM; x += 16) {
     stored_store(fma(*(const float16 *)(from + x), (float16)(own), vload16(0, earlier + x) * first), out + x);

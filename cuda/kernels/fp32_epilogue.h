@@ -51,9 +51,9 @@ GPU_DEVICE float4 mix_chunk(float4 first, float4 second, const sattn_cuda_band &
   return make_float4(b[0], b[1], b[2], b[3]);
 }
 
-// One chunk of a finished row on its way out.
+// One chunk of a finished row on its way out. An empty row is 0 whatever its gates hold.
 template <int d>
-GPU_DEVICE void store_chunk(float4 chunk, const sattn_cuda_band &call, const Place &place, int r, int query, int c) {
+GPU_DEVICE void store_chunk(float4 chunk, const sattn_cuda_band &call, const Place &place, int r, int query, bool empty, int c) {
   const int head = place.head + r % call.pack;
   if (call.finish == SATTN_BAND_PARTIAL) {
     gpu_store(reinterpret_cast<float4 *>(call.partial + lse_index(call, place, r, query) * d) + c, chunk);
@@ -63,7 +63,7 @@ GPU_DEVICE void store_chunk(float4 chunk, const sattn_cuda_band &call, const Pla
     const int64_t at = ((place.b * call.queries + query) * call.heads + head) * d + c * 4;
     if (call.second) gpu_store(reinterpret_cast<float4 *>(static_cast<float *>(call.second) + at), chunk);
     const float4 first = gpu_load(reinterpret_cast<const float4 *>(static_cast<const float *>(call.first) + at));
-    chunk = mix_chunk(first, chunk, call, gates_of(call, place.b, query, head), c * 4);
+    if (!empty) chunk = mix_chunk(first, chunk, call, gates_of(call, place.b, query, head), c * 4);
   }
   const int64_t at =
       call.out.offset + place.b * call.out.stride_batch + query * call.out.stride_token + head * call.out.stride_head + c * 4;
@@ -87,7 +87,7 @@ GPU_DEVICE void redo(gpu_shared<float> scratch, const sattn_cuda_band &call, con
   }
   __syncwarp();
   const gpu_shared<float4> chunks = gpu_shared_cast<float4>(scratch, 0);
-  for (int c = lane; c < Shape<d>::chunks; c += 32) store_chunk<d>(chunks[c], call, place, r, rows.query[r], c);
+  for (int c = lane; c < Shape<d>::chunks; c += 32) store_chunk<d>(chunks[c], call, place, r, rows.query[r], false, c);
 }
 
 // Which rows of the warp exist and are not finite: a bit each, alike in the whole warp.
@@ -125,7 +125,7 @@ GPU_DEVICE void finish_row(Sums<d> &sums, const sattn_cuda_band &call, const Pla
     const float4 chunk =
         empty ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : make_float4(o.x * inverse, o.y * inverse, o.z * inverse, o.w * inverse);
     const int c = l + m * kHalf;
-    if (owns<d>(c)) store_chunk<d>(chunk, call, place, r, query, c);
+    if (owns<d>(c)) store_chunk<d>(chunk, call, place, r, query, empty, c);
   }
   float *lse = call.finish == SATTN_BAND_PARTIAL ? call.partial_lse : call.lse;
   if (lse && l == 0) gpu_store(lse + lse_index(call, place, r, query), empty ? -GPU_INFINITY : (sums.max[i] + gpu_log2(sum)) * kLn2);

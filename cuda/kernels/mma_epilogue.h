@@ -64,15 +64,15 @@ GPU_DEVICE uint4 mix_chunk(uint4 first, uint4 second, const sattn_cuda_band &cal
   return make_uint4(b[0], b[1], b[2], b[3]);
 }
 
-// One chunk of a finished row on its way out.
+// One chunk of a finished row on its way out. An empty row is 0 whatever its gates hold.
 template <class T, int d>
-GPU_DEVICE void store_chunk(uint4 chunk, const sattn_cuda_band &call, const Place &place, int r, int query, int c) {
+GPU_DEVICE void store_chunk(uint4 chunk, const sattn_cuda_band &call, const Place &place, int r, int query, bool empty, int c) {
   const int head = place.head + r % call.pack;
   if (call.finish == SATTN_BAND_GATED) {
     const int64_t at = ((place.b * call.queries + query) * call.heads + head) * d + c * 8;
     if (call.second) gpu_store(reinterpret_cast<uint4 *>(static_cast<uint16_t *>(call.second) + at), chunk);
     const uint4 first = gpu_load(reinterpret_cast<const uint4 *>(static_cast<const uint16_t *>(call.first) + at));
-    chunk = mix_chunk<T>(first, chunk, call, gates_of(call, place.b, query, head), c * 8);
+    if (!empty) chunk = mix_chunk<T>(first, chunk, call, gates_of(call, place.b, query, head), c * 8);
   }
   const int64_t at =
       call.out.offset + place.b * call.out.stride_batch + query * call.out.stride_token + head * call.out.stride_head + c * 8;
@@ -86,7 +86,7 @@ GPU_DEVICE void store_group(gpu_shared<unsigned char> bytes, const sattn_cuda_ba
   each_chunk<d, 16, 32>(lane, Shape<d>::rows, group * 16, [&](int r, int c, uint32_t offset) {
     const int query = rows.query[r];
     if (query < 0 && !gpu_fault("tail_rows_written")) return;
-    store_chunk<T, d>(gpu_shared_cast<uint4>(bytes, offset)[0], call, place, r, query, c);
+    store_chunk<T, d>(gpu_shared_cast<uint4>(bytes, offset)[0], call, place, r, query, rows.limit[r] < 0, c);
   });
 }
 

@@ -37,13 +37,16 @@ static void one_token_gated(test_env *env) {
   }
 }
 
-/* P-N2: no gradient flows from rows past the length nor to keys there, whatever lies in Q, K, V, dO and dLSE; the others are the oracle's.
+/* P-N2: no gradient flows from rows past the length nor to keys there, whatever lies in Q, K, V, gates, dO and dLSE; the others are the
+ * oracle's.
  */
-static void empty_rows(test_env *env) {
+static void empty_rows_of(test_env *env, int64_t head_dim, sattn_dtype dtype) {
   static const int32_t lengths[4] = {30, 17, 1, 0};
+  const int64_t row = 2 * head_dim;
   test_call call;
   test_result result;
-  test_call_init(&call, env->mode, 4, 30, 30, 2, 2, 16);
+  test_call_init(&call, env->mode, 4, 30, 30, 2, 2, head_dim);
+  call.attention.dtype = dtype;
   call.attention.has_lengths = 1;
   call.lengths = lengths;
   call.attention.has_sink_logits = 1;
@@ -53,7 +56,12 @@ static void empty_rows(test_env *env) {
   for (size_t r = 0; r < sizeof rows / sizeof rows[0]; ++r) {
     float *values = test_call_edit(&call, rows[r]);
     for (int64_t b = 0; b < 4; ++b)
-      for (int64_t at = (b * 30 + lengths[b]) * 32; at < (b + 1) * 30 * 32; ++at) values[at] = (float)NAN;
+      for (int64_t at = (b * 30 + lengths[b]) * row; at < (b + 1) * 30 * row; ++at) values[at] = (float)NAN;
+  }
+  for (int input = TEST_GATE_SA; input <= TEST_GATE_SWA; ++input) {
+    float *values = call.input[input] ? test_call_edit(&call, (test_input)input) : NULL;
+    for (int64_t at = 0; values && at < 4 * 30 * 2; ++at)
+      if (at / 2 % 30 >= lengths[at / 60]) values[at] = (float)NAN;
   }
   for (int input = TEST_GRAD_LSE; input <= TEST_GRAD_LSE_SWA; ++input) {
     float *values = call.input[input] ? test_call_edit(&call, (test_input)input) : NULL;
@@ -63,13 +71,19 @@ static void empty_rows(test_env *env) {
   if (!test_call_ok(env, &call, "lengths 30, 17, 1, 0", &result)) return;
   test_check_result(env, &call, "lengths 30, 17, 1, 0", &result);
   for (int64_t b = 0; b < 4; ++b) {
-    for (int64_t at = (b * 30 + lengths[b]) * 32; at < (b + 1) * 30 * 32; ++at) {
+    for (int64_t at = (b * 30 + lengths[b]) * row; at < (b + 1) * 30 * row; ++at) {
       if (result.output[TEST_GRAD_QUERY][at] == 0 && result.output[TEST_GRAD_KEY][at] == 0 && result.output[TEST_GRAD_VALUE][at] == 0)
         continue;
-      test_fail(env->suite, "batch %lld: token %lld does not exist and got a gradient", (long long)b, (long long)(at / 32 % 30));
+      test_fail(env->suite, "batch %lld: token %lld does not exist and got a gradient", (long long)b, (long long)(at / row % 30));
       break;
     }
   }
+}
+
+static void empty_rows(test_env *env) {
+  empty_rows_of(env, 16, SATTN_FP32);
+  empty_rows_of(env, 64, SATTN_FP32);
+  empty_rows_of(env, 64, test_case_dtype(env, 1));
 }
 
 /* Small, with every option that a tile must heed and elements beyond a multiple of four: for tools that slow a program down a thousand

@@ -4,21 +4,30 @@
 
 #include "conformance.h"
 
-/* P-N2: rows past the length are empty, whatever lies there; the others are as if unpadded. */
-static void empty_rows(test_env *env) {
+/* P-N2: rows past the length are empty, whatever lies there, gates included; the others are as if unpadded. */
+static void empty_rows_of(test_env *env, int64_t head_dim, sattn_dtype dtype) {
   static const int32_t lengths[4] = {30, 17, 1, 0};
   test_call call;
-  test_call_init(&call, env->mode, 4, 30, 30, 2, 2, 16);
+  test_call_init(&call, env->mode, 4, 30, 30, 2, 2, head_dim);
+  call.attention.dtype = dtype;
   call.attention.has_lengths = 1;
   call.lengths = lengths;
   call.attention.has_sink_logits = 1;
   test_call_fill(&call, &env->random, 1.0);
-  for (int input = TEST_QUERY; input <= TEST_VALUE; ++input) {
+  for (int input = TEST_QUERY; input <= TEST_GATE_SWA; ++input) {
+    if (!call.input[input]) continue;
     float *values = test_call_edit(&call, (test_input)input);
+    int64_t row = 2 * test_input_shape(&call, (test_input)input).size[3];
     for (int64_t b = 0; b < 4; ++b)
-      for (int64_t at = lengths[b] * 32; at < 30 * 32; ++at) values[b * 30 * 32 + at] = (float)NAN;
+      for (int64_t at = lengths[b] * row; at < 30 * row; ++at) values[b * 30 * row + at] = (float)NAN;
   }
   test_check_oracle(env, &call, "lengths 30, 17, 1, 0");
+}
+
+static void empty_rows(test_env *env) {
+  empty_rows_of(env, 16, SATTN_FP32);
+  empty_rows_of(env, 64, SATTN_FP32);
+  empty_rows_of(env, 64, test_case_dtype(env, 1));
 }
 
 /* A right-padded batch gives to the bit what the unpadded sequence gives... within one tile shape; by value always. */
