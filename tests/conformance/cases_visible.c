@@ -153,6 +153,30 @@ static void moba_ties(test_env *env) {
   test_check_sets(env, &call, "two-way");
 }
 
+/* Scores of small integers, most of them several times: which block pushes out which matters at every place. A tiny scale leaves all keys
+ * of the selection with one weight. */
+static void moba_many_ties(test_env *env) {
+  static const int64_t blocks[] = {1, 2, 4, 8};
+  for (int i = 0; i < 16; ++i) {
+    test_call call;
+    char label[48];
+    test_probe_sets(&call, SATTN_MOBA, 2, 64);
+    call.attention.causal = i % 2;
+    call.attention.block = blocks[i / 2 % 4];
+    call.attention.topk = 2 + test_random_below(&env->random, i < 8 ? 3 : 13);
+    call.attention.scale = 1e-30;
+    float *q = test_call_edit(&call, TEST_QUERY);
+    float *k = test_call_edit(&call, TEST_KEY);
+    for (int64_t at = 0; at < 64 * 2 * 64; ++at) {
+      q[at] = test_random_below(&env->random, 4) ? 0.0f : (float)test_random_below(&env->random, 3) - 1;
+      k[at] = test_random_below(&env->random, 2) ? 0.0f : (float)test_random_below(&env->random, 3) - 1;
+    }
+    snprintf(label, sizeof label, "block %d, topk %d, %s", (int)call.attention.block, (int)call.attention.topk,
+             call.attention.causal ? "causal" : "two-way");
+    test_check_sets(env, &call, label);
+  }
+}
+
 /* A block with a NaN scores -infinity: it comes after all others, and the queries that chose others never meet it. */
 static void moba_nan_scores(test_env *env) {
   for (int bad = 0; bad < 3; ++bad) {
@@ -221,6 +245,7 @@ void cases_visible(test_suite *suite) {
   test_case_run(suite, "alignment", alignment);
   test_case_run(suite, "moba-blocks", moba_blocks);
   test_case_run(suite, "moba-ties", moba_ties);
+  test_case_run(suite, "moba-many-ties", moba_many_ties);
   test_case_run(suite, "moba-nan-scores", moba_nan_scores);
   test_case_modes(suite, "wrap-short", MODE(SATTN_STOCHASTIC) | MODE(SATTN_UNION) | MODE(SATTN_GATED), wrap_short);
   test_case_modes(suite, "long-windows", MODES_WINDOW, long_windows);
