@@ -135,27 +135,26 @@ sattn_status sattn_cuda_band_prepare(const sattn_plan *plan, const sattn_cuda_ba
 
 /* ---- alignment ---- */
 
-static bool rows_aligned(const sattn_tensor *tensor, const sattn_sizes *sizes, int32_t heads, uint64_t width) {
+bool sattn_cuda_band_rows_aligned(const sattn_tensor *tensor, int32_t heads, uint64_t width) {
   uint64_t bits = sattn_cuda_address(tensor->buffer, 0) + (uint64_t)tensor->offset * width;
-  if (sizes->batch > 1) bits |= (uint64_t)tensor->stride_batch * width;
   if (heads > 1) bits |= (uint64_t)tensor->stride_head * width;
-  return ((bits | (uint64_t)tensor->stride_token * width) & 15) == 0;
+  return ((bits | (uint64_t)tensor->stride_batch * width | (uint64_t)tensor->stride_token * width) & 15) == 0;
 }
 
-static bool array_aligned(const sattn_array *array, uint64_t width) {
+bool sattn_cuda_band_array_aligned(const sattn_array *array, uint64_t width) {
   return ((sattn_cuda_address(array->buffer, 0) + (uint64_t)array->offset * width) & 15) == 0;
 }
 
 /* The first array whose rows do not start at multiples of 16 bytes; NULL: all do. */
 static const char *misaligned(const sattn_problem *problem, const sattn_forward_args *args) {
   uint64_t width = sattn_dtype_size(problem->dtype);
-  if (!rows_aligned(&args->query, &args->sizes, problem->heads, width)) return "query";
-  if (!rows_aligned(&args->key, &args->sizes, problem->kv_heads, width)) return "key";
-  if (!rows_aligned(&args->value, &args->sizes, problem->kv_heads, width)) return "value";
-  if (!rows_aligned(&args->out, &args->sizes, problem->heads, width)) return "out";
+  if (!sattn_cuda_band_rows_aligned(&args->query, problem->heads, width)) return "query";
+  if (!sattn_cuda_band_rows_aligned(&args->key, problem->kv_heads, width)) return "key";
+  if (!sattn_cuda_band_rows_aligned(&args->value, problem->kv_heads, width)) return "value";
+  if (!sattn_cuda_band_rows_aligned(&args->out, problem->heads, width)) return "out";
   if (problem->mode == SATTN_GATED && args->saved) {
-    if (!array_aligned(&args->saved->y_sa, width)) return "saved.y_sa";
-    if (!array_aligned(&args->saved->y_swa, width)) return "saved.y_swa";
+    if (!sattn_cuda_band_array_aligned(&args->saved->y_sa, width)) return "saved.y_sa";
+    if (!sattn_cuda_band_array_aligned(&args->saved->y_swa, width)) return "saved.y_swa";
   }
   return NULL;
 }

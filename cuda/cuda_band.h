@@ -39,6 +39,11 @@ sattn_status sattn_cuda_band_enqueue(const sattn_plan *plan, void *state, const 
 
 /* ---- bands, for forward and backward ---- */
 
+/* Whether rows, or an array, start at multiples of 16 bytes. The batch stride counts in a batch of one, too: what runs, and with it every
+ * bit, must not depend on the batch. `width`: bytes of an element. */
+bool sattn_cuda_band_rows_aligned(const sattn_tensor *tensor, int32_t heads, uint64_t width);
+bool sattn_cuda_band_array_aligned(const sattn_array *array, uint64_t width);
+
 /* A side of a window, at most as far as there are keys or slots. */
 int32_t sattn_cuda_band_side(int32_t distance, int32_t most);
 

@@ -103,31 +103,20 @@ sattn_status sattn_cuda_band_grad_prepare(const sattn_plan *plan, const sattn_cu
 
 /* ---- alignment ---- */
 
-static bool rows_aligned(const sattn_tensor *tensor, const sattn_sizes *sizes, int32_t heads) {
-  uint64_t bits = sattn_cuda_address(tensor->buffer, 0) + (uint64_t)tensor->offset * sizeof(uint16_t);
-  if (sizes->batch > 1) bits |= (uint64_t)tensor->stride_batch * sizeof(uint16_t);
-  if (heads > 1) bits |= (uint64_t)tensor->stride_head * sizeof(uint16_t);
-  return ((bits | (uint64_t)tensor->stride_token * sizeof(uint16_t)) & 15) == 0;
-}
-
-static bool array_aligned(const sattn_array *array) {
-  return ((sattn_cuda_address(array->buffer, 0) + (uint64_t)array->offset * sizeof(uint16_t)) & 15) == 0;
-}
-
 /* The first array whose rows do not start at multiples of 16 bytes; NULL: all do. */
 static const char *misaligned(const sattn_problem *problem, const sattn_backward_args *args) {
-  const sattn_sizes *sizes = &args->saved->sizes;
+  const uint64_t width = sizeof(uint16_t);
   bool gated = problem->mode == SATTN_GATED;
-  if (!rows_aligned(&args->query, sizes, problem->heads)) return "query";
-  if (!rows_aligned(&args->key, sizes, problem->kv_heads)) return "key";
-  if (!rows_aligned(&args->value, sizes, problem->kv_heads)) return "value";
-  if (!rows_aligned(&args->grad_out, sizes, problem->heads)) return "grad_out";
-  if (!rows_aligned(&args->grad_query, sizes, problem->heads)) return "grad_query";
-  if (!rows_aligned(&args->grad_key, sizes, problem->kv_heads)) return "grad_key";
-  if (!rows_aligned(&args->grad_value, sizes, problem->kv_heads)) return "grad_value";
-  if (!gated && !rows_aligned(&args->saved->out, sizes, problem->heads)) return "saved.out";
-  if (gated && !array_aligned(&args->saved->y_sa)) return "saved.y_sa";
-  if (gated && !array_aligned(&args->saved->y_swa)) return "saved.y_swa";
+  if (!sattn_cuda_band_rows_aligned(&args->query, problem->heads, width)) return "query";
+  if (!sattn_cuda_band_rows_aligned(&args->key, problem->kv_heads, width)) return "key";
+  if (!sattn_cuda_band_rows_aligned(&args->value, problem->kv_heads, width)) return "value";
+  if (!sattn_cuda_band_rows_aligned(&args->grad_out, problem->heads, width)) return "grad_out";
+  if (!sattn_cuda_band_rows_aligned(&args->grad_query, problem->heads, width)) return "grad_query";
+  if (!sattn_cuda_band_rows_aligned(&args->grad_key, problem->kv_heads, width)) return "grad_key";
+  if (!sattn_cuda_band_rows_aligned(&args->grad_value, problem->kv_heads, width)) return "grad_value";
+  if (!gated && !sattn_cuda_band_rows_aligned(&args->saved->out, problem->heads, width)) return "saved.out";
+  if (gated && !sattn_cuda_band_array_aligned(&args->saved->y_sa, width)) return "saved.y_sa";
+  if (gated && !sattn_cuda_band_array_aligned(&args->saved->y_swa, width)) return "saved.y_swa";
   return NULL;
 }
 

@@ -82,6 +82,11 @@ static sattn_status struct_size(const char *name, const void *from, size_t known
     return sattn_fail(error, SATTN_INVALID_ARGUMENT, name,
                       "%s.struct_size is %zu: call the _init function first (this library knows %zu bytes)", name, size, known_size);
   }
+  /* Every version of a struct is a multiple of this; another size would cut through a pointer. */
+  if (size % sizeof size != 0) {
+    return sattn_fail(error, SATTN_INVALID_ARGUMENT, name, "%s.struct_size is %zu: it must be a multiple of %zu, as sizeof is", name, size,
+                      sizeof size);
+  }
   *out_size = size;
   return SATTN_OK;
 }

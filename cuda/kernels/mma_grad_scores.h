@@ -89,9 +89,13 @@ GPU_DEVICE bool key_visible(const sattn_cuda_band &band, const Grad_query &query
 GPU_DEVICE void grad_pair(float &score, float &grad, const sattn_cuda_band &band, const Grad_query &query, bool seen, int round) {
   float s = score, slope = 1.0f;
   if (band.cap_out > 0.0f) {
-    const float r = gpu_reciprocal(gpu_exp2(s * band.cap_in * (2.0f * kLog2e)) + 1.0f);  // tanh = 1 - 2 r
+    const float e = fminf(gpu_exp2(s * band.cap_in * (2.0f * kLog2e)), 0x1p60f);  // e r r is not to be infinity times 0
+    const float r = gpu_reciprocal(e + 1.0f);                                     // tanh = 1 - 2 r
     s = band.cap_out - 2.0f * band.cap_out * r;
-    slope = gpu_fault("grad_slope_missing") ? 1.0f : 4.0f * r * (1.0f - r);
+    // 4 r (1 - r) would lose the digits of a slope far below the cap. Where double precision has a tanh of 1 or -1, it is 0.
+    slope = 4.0f * e * (r * r);
+    if (slope < 0x1p-53f) slope = 0.0f;
+    if (gpu_fault("grad_slope_missing")) slope = 1.0f;
   }
   const float p = gpu_exp2(fmaf(s, band.scale_log2, -query.lse));
   const float ds = p * (gpu_multiply(query.gate, grad) - query.delta) * slope;

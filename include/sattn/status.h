@@ -9,7 +9,8 @@
  *   call sattn_queue_finish before its arrays are read or freed.
  * - Structs that the caller fills begin with `struct_size` and have an _init function. Call it first, then change what differs:
  *   all fields of an initialised struct mean the default. A struct of an older library version (smaller struct_size) is accepted,
- *   and what it lacks takes its default; a struct_size of zero, or larger than the library knows, is refused.
+ *   and what it lacks takes its default; a struct_size of zero, larger than the library knows, or no
+ *   multiple of sizeof(size_t) is refused.
  * - Objects are made by _create functions and end by _destroy functions, which take the address of the handle, set it to NULL,
  *   and do nothing when it is NULL already. Whoever creates, destroys. Pointers that an accessor returns are borrowed.
  *   Objects made from another object (a plan from a context) must be destroyed before it, unless their text says otherwise.

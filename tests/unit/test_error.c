@@ -76,8 +76,8 @@ static void checked_arithmetic(void **state) {
 
 typedef struct sample {
   size_t struct_size;
-  int32_t old_field;
-  int32_t new_field;
+  int64_t old_field;
+  int64_t new_field;
 } sample;
 
 static void structs_of_older_versions_keep_defaults(void **state) {
@@ -90,7 +90,7 @@ static void structs_of_older_versions_keep_defaults(void **state) {
   assert_int_equal(copy.old_field, 10);
   assert_int_equal(copy.new_field, 2);
   assert_int_equal(copy.struct_size, sizeof copy);
-  const size_t bad[] = {0, sizeof(size_t) - 1, sizeof(sample) + 1, SIZE_MAX};
+  const size_t bad[] = {0, sizeof(size_t) - 1, sizeof(size_t) + 2, sizeof(sample) - 4, sizeof(sample) + 1, SIZE_MAX};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
     copy = defaults;
     caller.struct_size = bad[i];

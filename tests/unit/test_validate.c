@@ -149,9 +149,9 @@ static void scale_and_softcap_never_change_meaning(void **state) {
 static void older_structs_are_accepted(void **state) {
   (void)state;
   sattn_attention a = valid(SATTN_FULL);
-  a.struct_size = offsetof(sattn_attention, has_sink_logits);
-  a.has_sink_logits = 77; /* beyond what the caller says that it has */
-  assert_false(resolve(&a).has_sink_logits);
+  a.struct_size = offsetof(sattn_attention, softcap);
+  a.softcap = 77; /* beyond what the caller says that it has */
+  assert_true(resolve(&a).softcap == 0);
 }
 
 static sattn_sizes sizes_of(int64_t batch, int64_t queries, int64_t keys) {

@@ -240,6 +240,42 @@ static void two_devices(const test_call *call, const test_result *expected) {
   nothing_left("two devices");
 }
 
+/* A batch entry at a stride that the fast kernels cannot read takes the general one, alone as well as in a batch: its bits must not tell.
+ */
+static void batch_stride(void) {
+  sattn_context_options options;
+  sattn_error error;
+  test_call call;
+  test_result result[2];
+  sattn_context_options_init(&options);
+  small_call(&call, SATTN_STOCHASTIC, SATTN_FP16, 1, 9, 64);
+  for (int general = 0; general < 2; ++general) {
+    sattn_context *context = NULL;
+    const char *fault = NULL;
+    options.kernels = general ? SATTN_KERNELS_GENERAL : SATTN_KERNELS_AUTO;
+    OK(sattn_context_create("cuda:0", &options, &context, &error));
+    OK(run_on(context, &call, &result[general], &fault, &error));
+    sattn_context_destroy(&context);
+  }
+  int differs = getenv("SATTN_KERNELS") != NULL;
+  for (size_t i = 0; i < test_shape_count(test_output_shape(&call, TEST_OUT)); ++i) {
+    differs |= result[0].output[TEST_OUT][i] != result[1].output[TEST_OUT][i];
+  }
+  CHECK(differs, "the fast kernel has the bits of the general one, so this test shows nothing");
+  sattn_context *context = NULL;
+  test_run run;
+  OK(sattn_context_create("cuda:0", NULL, &context, &error));
+  OK(test_run_open(context, &call, NULL, &run, &error));
+  const sattn_tensor odd = {run.forward.key.buffer, run.forward.key.offset, 9 * 64 + 1, 64, 64};
+  run.forward.key = run.backward.key = odd;
+  OK(test_run_send(&run, &error));
+  OK(test_run_enqueue(&run, own_queue, NULL, 0, NULL, &error));
+  OK(sattn_queue_finish(context, own_queue, &error));
+  fetch_and_compare(&run, &result[1], "odd batch stride");
+  test_run_close(&run);
+  sattn_context_destroy(&context);
+}
+
 /* More rows than a launch has blocks for: the support query says so, and the plan with it. */
 static void many_rows(void) {
   static const struct {
@@ -298,6 +334,7 @@ int main(void) {
       callers_context(&call);
     }
   }
+  batch_stride();
   many_rows();
   test_memory_release();
   return report("calls");
