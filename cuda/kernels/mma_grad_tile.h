@@ -185,7 +185,9 @@ GPU_DEVICE int4 bounds_of(bool exists, int edge, int slot) {
 template <class S, bool by_key>
 GPU_DEVICE void bound_rows(const Grad_memory &memory, int group, int lane) {
   const int r = group * S::group_rows + lane % S::group_rows;
-  const int4 bounds = bounds_of(row_exists<by_key>(memory.edge[r]), memory.edge[r], memory.slot[r]);
+  int4 bounds = bounds_of(row_exists<by_key>(memory.edge[r]), memory.edge[r], memory.slot[r]);
+  // The edge of a key that does not exist is beyond every query, so that its group is never taken for one that is seen whole.
+  if (by_key && !gpu_fault("grad_missing_keys_seen")) bounds.y = __reduce_max_sync(kAllLanes, memory.edge[r]);
   if (lane == 0) memory.bounds[group] = bounds;
 }
 

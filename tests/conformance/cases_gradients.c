@@ -115,6 +115,35 @@ static void blocks_by_query(test_env *env) {
   }
 }
 
+/* Keys beyond the length, side by side with keys that every query sees, get exact zeros. */
+static void missing_keys(test_env *env) {
+  static const int32_t lengths[2] = {65, 37};
+  for (int i = 0; i < 4; ++i) {
+    test_call call;
+    test_result result;
+    test_call_init(&call, env->mode, 2, 82, 82, 2, 1, i & 1 ? 80 : 64);
+    call.attention.dtype = i & 1 ? SATTN_FP16 : test_case_dtype(env, 1);
+    call.attention.causal = 0;
+    const sattn_window window = sattn_window_width(i & 2 ? 200 : 63);
+    if (test_mode_uses_sa(env->mode)) call.attention.window_sa = window;
+    if (test_mode_uses_swa(env->mode)) call.attention.window_swa = window;
+    call.attention.has_lengths = 1;
+    call.lengths = lengths;
+    test_call_fill(&call, &env->random, 1.0);
+    test_call_fill_gradients(&call, &env->random, 0);
+    if (!test_call_ok(env, &call, "missing keys", &result)) return;
+    test_check_result(env, &call, i & 2 ? "everything in the window" : "a window", &result);
+    for (int64_t b = 0; b < 2; ++b) {
+      for (int64_t x = lengths[b] * call.attention.head_dim; x < 82 * call.attention.head_dim; ++x) {
+        int64_t at = b * 82 * call.attention.head_dim + x;
+        if (result.output[TEST_GRAD_KEY][at] == 0 && result.output[TEST_GRAD_VALUE][at] == 0) continue;
+        test_fail(env->suite, "batch entry %d: key %d beyond the length has a gradient", (int)b, (int)(x / call.attention.head_dim));
+        return;
+      }
+    }
+  }
+}
+
 /* P-M3: keys that no query sees get exact zeros. */
 static void unseen_keys(test_env *env) {
   test_call call;
@@ -289,6 +318,7 @@ void cases_gradients(test_suite *suite) {
   test_case_modes(suite, "gradients-one-token", MODES_ALL & ~MODE(SATTN_GATED), one_token);
   test_case_modes(suite, "gradients-one-side", MODE(SATTN_SLIDING_WINDOW) | MODE(SATTN_STOCHASTIC) | MODE(SATTN_UNION), one_side_unbounded);
   test_case_modes(suite, "gradients-blocks", MODE(SATTN_MOBA), blocks_by_query);
+  test_case_modes(suite, "gradients-missing-keys", MODES_ALL, missing_keys);
   test_case_modes(suite, "gradients-unseen-keys", MODES_ALL & ~MODE(SATTN_MOBA), unseen_keys);
   test_case_modes(suite, "gradients-no-queries", MODES_ALL, no_queries);
   test_case_modes(suite, "gradients-same-bits", MODES_ALL, same_bits);

@@ -56,6 +56,14 @@ static void gaps(test_call *call) {
   call->attention.sharing = SATTN_PER_HEAD;
 }
 
+/* Two-way, so that every query sees all of the keys beside those that do not exist. */
+static void missing_keys(test_call *call) {
+  static const int32_t lengths[2] = {65, 37};
+  two_way(call);
+  call->attention.has_lengths = 1;
+  call->lengths = lengths;
+}
+
 static void long_order(test_call *call) {
   call->attention.order_length = call->sizes.keys + 60;
   call->attention.sharing = SATTN_PER_BATCH;
@@ -87,6 +95,7 @@ static const problem problems[] = {
     {"union-two-way", SATTN_UNION, SATTN_BF16, 1, 100, 100, 2, 1, 80, 24, two_way, NULL},
     {"gated", SATTN_GATED, SATTN_FP16, 1, 130, 130, 2, 1, 64, 24, cap, NULL},
     {"lengths", SATTN_STOCHASTIC, SATTN_FP16, 2, 150, 180, 2, 2, 64, 32, gaps, NULL},
+    {"missing-keys", SATTN_FULL, SATTN_FP16, 2, 82, 82, 1, 1, 64, 0, missing_keys, NULL},
     {"many-sinks", SATTN_STOCHASTIC, SATTN_BF16, 1, 140, 140, 1, 1, 64, 16, many_sinks, NULL},
     {"swa", SATTN_SLIDING_WINDOW, SATTN_BF16, 1, 140, 150, 3, 1, 128, 40, sinks, NULL},
     {"sa-80", SATTN_STOCHASTIC, SATTN_FP16, 1, 140, 140, 1, 1, 80, 40, NULL, NULL},

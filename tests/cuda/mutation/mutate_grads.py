@@ -21,6 +21,7 @@ FAULTS = {
     "grad_key_band_narrow": ("grad_ranges", "exact-narrow"), "grad_key_positions_narrow": (KERNEL, "exact-swa"),
     "grad_mask_omitted": (KERNEL, "exact-sa"), "grad_skip_early": (KERNEL, "exact-full"), "grad_union_twice": (KERNEL, "exact-union"),
     "grad_sinks_banded": (KERNEL, "exact-swa"), "grad_group_first_head": (KERNEL, "exact-swa"),
+    "grad_missing_keys_seen": (KERNEL, "missing-keys"),
     # formulas
     "grad_delta_missing": ("grad_rows", "sa"), "grad_lse_grad_missing": ("grad_rows", "sa"), "grad_lse_of_a_part": ("grad_rows", "union"),
     "grad_gate_open": ("grad_rows", "gated"), "grad_rows_off_diagonal": ("grad_rows", "sa"), "grad_scale_missing": (KERNEL, "sa"),
