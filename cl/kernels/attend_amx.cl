@@ -316,7 +316,7 @@ INLINE void set_rows(tile_io *io, const launch_arrays *arrays, const sattn_atten
   io->packed_head = p->packed_head;
   io->sink_head = p->sink_head;
   io->lse = arrays->lse ? arrays->lse + p->lse + (at.batch * (long)p->heads + at.head) * p->queries : 0;
-  io->sink = arrays->sink_logits ? arrays->sink_logits[p->sink_logits + at.head] * M_LOG2E_F : -INFINITY;
+  io->sink = arrays->sink_logits ? fmin(arrays->sink_logits[p->sink_logits + at.head] * M_LOG2E_F, FLT_MAX) : -INFINITY;
 }
 
 static void do_tile(tile_state *t, const launch_arrays *arrays, const sattn_attend_cpu_params *p, long item, long next) {

@@ -86,7 +86,7 @@ INLINE void set_rows(tile_io *io, const launch_arrays *arrays, const sattn_atten
   io->scale = DTYPE == 1 ? p->scale : 1.0f;
   for (int h = 0; h < HEADS_PER_TILE; ++h) {
     const int given = !ADDS_TO_PARTIAL && arrays->sink_logits;
-    io->sink[h] = given ? arrays->sink_logits[p->sink_logits + at.head + h] * M_LOG2E_F : -INFINITY;
+    io->sink[h] = given ? fmin(arrays->sink_logits[p->sink_logits + at.head + h] * M_LOG2E_F, FLT_MAX) : -INFINITY;
   }
 }
 

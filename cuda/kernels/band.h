@@ -21,6 +21,7 @@ constexpr uint32_t kAnyWidth = 0xffffffffu;
 constexpr uint32_t kAllLanes = 0xffffffffu;
 constexpr float kLog2e = 1.44269504088896341f;
 constexpr float kLn2 = 0.69314718055994531f;
+constexpr float kMostFinite = 3.402823466e38f;
 
 // The work of one thread block.
 struct Place {

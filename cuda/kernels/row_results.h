@@ -19,7 +19,8 @@ GPU_DEVICE void start_row(float &max, float &sum, const sattn_cuda_band &call, c
   if (call.start == SATTN_BAND_CONTINUED) {
     max = gpu_load(call.partial_lse + lse_index(call, place, r, query)) * kLog2e;
   } else if (call.sink_logits && (place.split == 0 || gpu_fault("sink_in_every_split"))) {
-    max = gpu_load(call.sink_logits + place.head + r % call.pack) * kLog2e;
+    // What is finite stays finite in units of log 2.
+    max = fminf(gpu_load(call.sink_logits + place.head + r % call.pack) * kLog2e, kMostFinite);
   }
   if (counts && max > -GPU_INFINITY) sum = 1.0f;
 }

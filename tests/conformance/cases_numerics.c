@@ -268,6 +268,32 @@ static void softcap_and_sink_logits(test_env *env) {
   }
 }
 
+/* The largest sink logit leaves nothing to the keys: zeros, no NaN, and an LSE that is huge and finite. */
+static void largest_sink_logit(test_env *env) {
+  /* One mode in every type: each costs a driver a program. */
+  for (int dtype = SATTN_FP32; dtype <= (env->mode == SATTN_FULL ? SATTN_BF16 : SATTN_FP32); ++dtype) {
+    test_call call;
+    test_result result;
+    test_call_init(&call, env->mode, 1, 50, 50, 2, 1, 64);
+    call.attention.dtype = (sattn_dtype)dtype;
+    call.attention.has_sink_logits = 1;
+    test_call_fill(&call, &env->random, 2.0);
+    float *sinks = test_call_edit(&call, TEST_SINK_LOGITS);
+    sinks[0] = sinks[1] = 3e38f;
+    if (!test_call_ok(env, &call, "largest sink logit", &result)) return;
+    for (int64_t i = 0; i < 50 * 2 * 64; ++i) {
+      if (result.output[TEST_OUT][i] == 0) continue;
+      test_fail(env->suite, "%s: out is %g, not 0", sattn_dtype_name((sattn_dtype)dtype), result.output[TEST_OUT][i]);
+      return;
+    }
+    for (int64_t i = 0; i < 50 * 2 && result.output[TEST_LSE]; ++i) {
+      if (result.output[TEST_LSE][i] >= 2.35e38 && isfinite(result.output[TEST_LSE][i])) continue;
+      test_fail(env->suite, "%s: LSE is %g", sattn_dtype_name((sattn_dtype)dtype), result.output[TEST_LSE][i]);
+      return;
+    }
+  }
+}
+
 static void scales(test_env *env) {
   static const double values[4] = {-0.3, 1.0, 1e-6, 4.0};
   for (int i = 0; i < 4; ++i) {
@@ -316,6 +342,7 @@ void cases_numerics(test_suite *suite) {
   test_case_run(suite, "what-lse-is", what_lse_is);
   test_case_run(suite, "gate-saturation", gate_saturation);
   test_case_modes(suite, "softcap-and-sink-logits", MODES_ALL, softcap_and_sink_logits);
+  test_case_modes(suite, "largest-sink-logit", MODES_ALL, largest_sink_logit);
   test_case_modes(suite, "scales", MODES_ALL, scales);
   test_case_modes(suite, "large-values", MODES_ALL, large_values);
 }
