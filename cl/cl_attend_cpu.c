@@ -73,8 +73,7 @@ static const sattn_cl_lists *lists_of(const sattn_problem *problem, const cpu_la
   return &layout->lists[problem->mode == SATTN_MOBA ? 0 : pass];
 }
 
-/* Whether each query head has its own list of queries in a pass. */
-static bool has_query_lists(const sattn_problem *problem, int pass) {
+bool sattn_cl_cpu_has_query_lists(const sattn_problem *problem, int pass) {
   return problem->mode == SATTN_MOBA && pass > 0;
 }
 
@@ -101,7 +100,7 @@ int sattn_cl_cpu_columns(int32_t head_dim) {
 /* Query heads of a group that share a tile, and with it masks and the traffic of K and V. A tile's rows should stay in the second-level
  * cache, which bounds them for long rows. */
 static int heads_per_tile(const sattn_problem *problem, int pass) {
-  if (has_query_lists(problem, pass)) return 1;
+  if (sattn_cl_cpu_has_query_lists(problem, pass)) return 1;
   int most = problem->head_dim > 128 ? 2 : 4;
   if (problem->group % 4 == 0 && most == 4) return 4;
   return problem->group % 2 == 0 ? 2 : 1;
@@ -218,7 +217,7 @@ sattn_attend_cpu_params sattn_cl_cpu_describe(const sattn_problem *problem, cons
 static sattn_attend_cpu_params describe(const sattn_problem *problem, const sattn_forward_args *args, const cpu_layout *layout, int pass) {
   const pass_arrays arrays = arrays_of(problem, args, pass);
   sattn_attend_cpu_params params = sattn_cl_cpu_describe(problem, args, lists_of(problem, layout, pass), &layout->packed, &layout->sinks);
-  if (has_query_lists(problem, pass)) params.query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params.list);
+  if (sattn_cl_cpu_has_query_lists(problem, pass)) params.query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params.list);
   params.branch = place_of_branch(problem, &args->sizes, arrays.branch.offset);
   params.gate_own = sattn_kernel_place(&arrays.gate_own);
   params.gate_first = sattn_kernel_place(&arrays.gate_first);
@@ -263,7 +262,7 @@ static sattn_status prepare_pass(const sattn_plan *plan, int pass, cl_kernel *ke
            "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DPASS=%d -DQUERY_LISTS=%d "
            "-DHEADS_PER_TILE=%d -DCOLUMNS=%d",
            (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || sattn_cl_cpu_pass_is_identity(problem, pass),
-           kind == PASS_UNION && problem->mode == SATTN_UNION, problem->softcap > 0.0f, kind, has_query_lists(problem, pass),
+           kind == PASS_UNION && problem->mode == SATTN_UNION, problem->softcap > 0.0f, kind, sattn_cl_cpu_has_query_lists(problem, pass),
            heads_per_tile(problem, pass), sattn_cl_cpu_columns(problem->head_dim));
   sattn_cl_program *program = NULL;
   sattn_status status = sattn_cl_program_get(plan->context, sources, options, &program, error);
@@ -319,7 +318,7 @@ static sattn_status enqueue_pass(const sattn_plan *plan, cpu_state *state, const
   const pass_arrays arrays = arrays_of(problem, args, pass);
   const cl_kernel kernel = state->attend[kernel_of(problem, pass)];
   sattn_status status = SATTN_OK;
-  if (!has_query_lists(problem, pass)) status = enqueue_lists(plan, state, args, layout, pass, &params, chain, error);
+  if (!sattn_cl_cpu_has_query_lists(problem, pass)) status = enqueue_lists(plan, state, args, layout, pass, &params, chain, error);
   const size_t local = 1;
   const size_t global = sattn_cl_axis(params.batch * (problem->heads / heads_per_tile(problem, pass)) * params.tiles, local);
   if (status == SATTN_OK) status = sattn_cl_chain_stage(chain, SATTN_STAGE_ATTEND, error);

@@ -13,6 +13,9 @@ int sattn_cl_cpu_passes(const sattn_problem *problem);
 /* Whether slots are positions in a pass. */
 bool sattn_cl_cpu_pass_is_identity(const sattn_problem *problem, int pass);
 
+/* Whether each query head has its own list of queries in a pass (MOBA's, after the first). */
+bool sattn_cl_cpu_has_query_lists(const sattn_problem *problem, int pass);
+
 /* Vectors of 16 output columns that are summed at once: 4 rows of them and what they need fit the registers. */
 int sattn_cl_cpu_columns(int32_t head_dim);
 

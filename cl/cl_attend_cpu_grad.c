@@ -55,11 +55,6 @@ static int kernel_of(int pass) {
   return pass > 0;
 }
 
-/* Whether each query head has its own list of queries in a pass. */
-static bool has_query_lists(const sattn_problem *problem, int pass) {
-  return problem->mode == SATTN_MOBA && pass > 0;
-}
-
 static cpu_grad_layout carve(const sattn_problem *problem, const sattn_sizes *sizes, uint64_t *end) {
   cpu_grad_layout layout;
   memset(&layout, 0, sizeof layout);
@@ -149,7 +144,7 @@ static void describe(const sattn_problem *problem, const sattn_backward_args *ar
   const sattn_cl_lists *lists = &layout->lists[own];
   memset(params, 0, sizeof *params);
   params->list = lists->layout;
-  if (has_query_lists(problem, pass)) params->query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params->list);
+  if (sattn_cl_cpu_has_query_lists(problem, pass)) params->query_stride = sattn_cl_moba_queries(&layout->moba, pass - 1, &params->list);
   params->query = sattn_kernel_place(&args->query);
   params->out = sattn_kernel_place(&arrays->out);
   params->grad_out = sattn_kernel_place(&args->grad_out);
@@ -174,7 +169,7 @@ static void describe(const sattn_problem *problem, const sattn_backward_args *ar
   sattn_cl_cpu_sides(problem, lists->identity, args->saved->sizes.keys, &params->left, &params->right);
   params->other_left = problem->left_sa;
   params->other_right = problem->right_sa;
-  choose_strips(problem, has_query_lists(problem, pass), params);
+  choose_strips(problem, sattn_cl_cpu_has_query_lists(problem, pass), params);
   params->scale = problem->scale * LOG2_E;
   params->softcap = problem->softcap * LOG2_E;
   params->grad_scale = problem->scale;
@@ -223,11 +218,11 @@ static sattn_status prepare_pass(const sattn_plan *plan, cpu_grad_state *state, 
   bool identity = sattn_cl_cpu_pass_is_identity(problem, pass);
   char options[256];
   snprintf(options, sizeof options,
-           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DCAP_SLOPES=%d -DPASS=%d -DQUERY_LISTS=%d "
+           "-DHEAD_DIM=%d -DDTYPE=%d -DCAUSAL=%d -DSLOT_SORTED=%d -DOTHER=%d -DSOFTCAP=%d -DCAP_SLOPES=SOFTCAP -DPASS=%d -DQUERY_LISTS=%d "
            "-DHEADS_PER_TILE=1 -DCOLUMNS=%d",
            (int)problem->head_dim, (int)problem->dtype, problem->causal, !problem->causal || identity,
-           problem->mode == SATTN_UNION && pass == 1, problem->softcap > 0.0f, problem->softcap > 0.0f,
-           problem->mode == SATTN_GATED ? PASS_GATED : PASS_PLAIN, has_query_lists(problem, pass), sattn_cl_cpu_columns(problem->head_dim));
+           problem->mode == SATTN_UNION && pass == 1, problem->softcap > 0.0f, problem->mode == SATTN_GATED ? PASS_GATED : PASS_PLAIN,
+           sattn_cl_cpu_has_query_lists(problem, pass), sattn_cl_cpu_columns(problem->head_dim));
   sattn_context *context = plan->context;
   sattn_cl_program *program = NULL;
   sattn_status status = sattn_cl_program_get(context, sources, options, &program, error);

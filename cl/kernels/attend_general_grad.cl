@@ -42,12 +42,9 @@ static inline float dot_rows(const float *a, const float *b) {
   return sum;
 }
 
-/* d score / d (scale * <q, k>): 1 - tanh^2 as 4 e / (1 + e)^2, which keeps its digits far beyond the cap. Where double precision has a tanh
- * of 1, it is 0. */
+/* d score / d (scale * <q, k>). */
 static inline float softcap_slope(float raw, const sattn_general_params *params) {
-  if (!(params->softcap > 0.0f)) return 1.0f;
-  const float e = exp(-2.0f * fabs(raw / params->softcap));
-  return e < 0x1p-55f ? 0.0f : 4.0f * e / ((1.0f + e) * (1.0f + e));
+  return params->softcap > 0.0f ? slope_of_tanh(raw / params->softcap) : 1.0f;
 }
 
 /* The arrays of a call; what a mode or call does not have is NULL. Index 0 and 1: branches. */

@@ -34,10 +34,9 @@ static inline void weigh_pairs(const sattn_gpu_grad_params *params, const tile_p
       float score = params->scale * dot_rows(memory->staying[0] + row->r * STRIDE, memory->passing[0] + k * STRIDE);
       float slope = params->scale;
       if (params->softcap > 0.0f) {
-        /* 1 - tanh^2 would lose its digits far beyond the cap; 0 where double precision has a tanh of 1. */
-        const float x = score / params->softcap, e = exp(-2.0f * fabs(x));
+        const float x = score / params->softcap;
         score = params->softcap * tanh(x);
-        slope *= e < 0x1p-55f ? 0.0f : 4.0f * e / ((1.0f + e) * (1.0f + e));
+        slope *= slope_of_tanh(x);
       }
       probability = exp(score - lse);
       grad_score = probability * (dot_rows(memory->staying[1] + row->r * STRIDE, memory->passing[1] + k * STRIDE) - delta) * slope;

@@ -105,11 +105,9 @@ static void report_failure(torture_judge *judge, const options *o, int64_t round
   fflush(stdout);
 }
 
-static int is_wanted(const options *o, int64_t round) {
-  torture_problem problem;
-  torture_draw(o->seed, round, &problem);
-  return (!o->mode || strcmp(o->mode, sattn_mode_name((sattn_mode)problem.mode)) == 0) &&
-         (!o->dtype || strcmp(o->dtype, sattn_dtype_name((sattn_dtype)problem.dtype)) == 0);
+static int is_wanted(const options *o, const torture_problem *problem) {
+  return (!o->mode || strcmp(o->mode, sattn_mode_name((sattn_mode)problem->mode)) == 0) &&
+         (!o->dtype || strcmp(o->dtype, sattn_dtype_name((sattn_dtype)problem->dtype)) == 0);
 }
 
 /* Returns 1 after the first failure: one at a time is enough to work on. */
@@ -117,11 +115,13 @@ static int run(torture_judge *judge, const options *o) {
   double end = now() + o->seconds;
   int64_t round = o->first;
   for (; o->rounds < 0 ? now() < end : round < o->first + o->rounds; ++round) {
-    for (int target = 0; target < judge->count && is_wanted(o, round); ++target) {
-      torture_problem problem;
+    torture_problem drawn;
+    torture_draw(o->seed, round, &drawn);
+    if (!is_wanted(o, &drawn)) continue;
+    if (o->verbose) torture_describe(&drawn, stdout);
+    for (int target = 0; target < judge->count; ++target) {
+      torture_problem problem = drawn; /* a failure makes it smaller */
       char report[640];
-      torture_draw(o->seed, round, &problem);
-      if (o->verbose && target == 0) torture_describe(&problem, stdout);
       if (!torture_judge_run(judge, target, &problem, report, sizeof report)) continue;
       report_failure(judge, o, round, target, &problem, report, sizeof report);
       return 1;
